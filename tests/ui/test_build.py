@@ -14,7 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QRadioButton
 
 from trainwright.build import Owned
-from trainwright.build.answer import Part
+from trainwright.build.answer import Done, Part
 from trainwright.messages import UserError
 from trainwright.prices import Price
 from trainwright.ui import asking, paint
@@ -284,6 +284,45 @@ def test_a_wish_is_an_edit_of_the_plan_that_undo_takes_back(opened, qtbot, act, 
     assert window.session.plan == before
     assert screen.question.wishes.gpus.value() == 0
     assert not screen.question.wishes.used.isChecked()
+
+
+def test_other_plans_are_added_weighed_and_taken_out(opened, qtbot, tmp_path, monkeypatch):
+    other = fakes.file_in(tmp_path, fakes.EXAMPLE.read_text(encoding="utf-8"))
+    asked = []
+
+    def planner(plan, budget, currency):
+        asked.append(request(plan, budget, currency).also)
+        return fakes.builds(plan, budget, currency)
+
+    window = opened(core=fakes.core(builds=planner))
+    screen = answered(qtbot, window)
+    row = screen.question.wishes.works
+    monkeypatch.setattr(asking, "plan_to_add", lambda _parent: other)
+    before = window.session.plan
+    row.add.click()
+    row.times[0].stepUp()
+    qtbot.waitUntil(lambda: [[one.times for one in also] for also in asked][-1:] == [[2]])
+    assert window.session.plan.limits.also[0].plan == str(other)
+    other.unlink()
+    row.times[0].stepUp()
+    qtbot.waitUntil(lambda: other.name in said(screen))
+    row.plans[0].click()
+    assert window.session.plan == before
+    assert row.plans == []
+
+
+def test_a_build_for_several_plans_shows_each(opened, qtbot):
+    def planner(plan, budget, currency):
+        found = fakes.builds(plan, budget, currency)
+        for one in found.builds:
+            one.works = tuple(Done(one.plan, one.report, times) for times in (1.0, 3.0, 0.0))
+            one.others = one.works[1:]
+        return found
+
+    screen = answered(qtbot, opened(core=fakes.core(builds=planner)))
+    text = said(cards(screen)[0])
+    assert text.count(f"{cards(screen)[0].candidate.plan.name}: fits") == 3
+    assert "3 ×" in text
 
 
 def test_wishes_are_shown_from_the_file_saved_to_it_and_asked_of_the_planner(

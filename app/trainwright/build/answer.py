@@ -1,10 +1,10 @@
 """What the planner answers: builds with prices, times, checks, and what more money buys."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainwright.build.money import Money
 from trainwright.catalog import PartKind
-from trainwright.explain import Quantity
+from trainwright.explain import Interval, Quantity, total
 from trainwright.machine.build import Build, Check
 from trainwright.messages import Message
 from trainwright.plan.report import Report
@@ -39,6 +39,47 @@ class Step:
     """By which the work goes faster: 0.4 is 40 %."""
 
 
+def _times(run: Quantity, times: float) -> Quantity:
+    """Return the seconds of so many runs."""
+    if times == 1:
+        return run
+    span = run.interval and Interval(run.interval.low * times, run.interval.high * times)
+    return replace(run, value=run.value * times, interval=span, formula="n · t", parts=(run,))
+
+
+def _all(runs: list[Quantity]) -> Quantity:
+    """Return the seconds of all runs: on one computer their errors are taken to go together."""
+    whole = total(Message.of("planner.together"), runs)
+    spans = [run.interval for run in runs if run.interval is not None]
+    if len(spans) < len(runs):
+        return whole
+    low, high = sum(span.low for span in spans), sum(span.high for span in spans)
+    return replace(whole, interval=Interval(low, high))
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A workload on a computer."""
+
+    plan: Plan
+    """On this computer with the best settings: opens as it is."""
+    report: Report
+    times: float
+    """How often its run is done; 0: it only has to fit."""
+
+    @property
+    def rate(self) -> Quantity | None:
+        """Samples a second of training, generated tokens a second of serving."""
+        time = self.report.time
+        return time.tokens_per_second if self.report.serving else time.samples_per_second
+
+    @property
+    def run(self) -> Quantity | None:
+        """Seconds of all its runs; None where they add none to the others'."""
+        run = self.report.time.run_seconds
+        return None if run is None or not self.times else _times(run, self.times)
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A computer that does the work."""
@@ -62,18 +103,29 @@ class Candidate:
     next_step: Step | None = None
     doubt: Message | None = None
     """That another of the answer is expected to be faster, and why it does not lead."""
+    others: tuple[Done, ...] = ()
+    """The other workloads of the request, in its order."""
+
+    @property
+    def works(self) -> tuple[Done, ...]:
+        """All workloads, the request's own plan first."""
+        return Done(self.plan, self.report, 1.0), *self.others
 
     @property
     def rate(self) -> Quantity | None:
-        """Samples a second of training, generated tokens a second of serving."""
-        time = self.report.time
-        return time.tokens_per_second if self.report.serving else time.samples_per_second
+        """Samples or generated tokens a second of the request's own plan."""
+        return self.works[0].rate
+
+    @property
+    def run(self) -> Quantity | None:
+        """Seconds of all runs of all workloads; None where nobody says how long one is."""
+        runs = [run for one in self.works if (run := one.run) is not None]
+        return _all(runs) if len(runs) > 1 else next(iter(runs), None)
 
     @property
     def time(self) -> Quantity | None:
-        """Seconds to train; of one step where nobody says how many there are."""
-        time = self.report.time
-        return time.run_seconds or time.step_seconds
+        """The same; seconds of one step where nobody says more."""
+        return self.run or self.report.time.step_seconds
 
     @property
     def seconds(self) -> float | None:

@@ -5,10 +5,12 @@ from dataclasses import replace
 from trainwright.advise import loading
 from trainwright.advise.search import Search
 from trainwright.advise.taking import with_settings
-from trainwright.build.answer import Candidate, Part
+from trainwright.build.answer import Candidate, Done, Part
 from trainwright.build.choosing import Outcome
 from trainwright.build.offers import Market, Offer, Record, summed
+from trainwright.build.request import Request
 from trainwright.build.speeds import Speeds
+from trainwright.build.works import Works, times_of
 from trainwright.catalog import PartKind, PartRecord
 from trainwright.machine.build import Build
 from trainwright.machine.choice import Drive, GpuChoice, Kit, MachineChoice
@@ -59,35 +61,47 @@ def facts_on(build: Build, plan: Plan, facts: Facts) -> Facts:
     return replace(facts, machine=catalogued(chosen_machine(build, plan)).machine)
 
 
-def assembled(outcome: Outcome, speeds: Speeds, market: Market) -> Candidate | None:
-    """Return the computer with the settings that ``advise`` chooses for it.
+def assembled(outcome: Outcome, works: Works, request: Request, market: Market) -> Candidate | None:
+    """Return the computer with the settings that ``advise`` chooses for each workload.
 
-    None where the replay of its memory shows that nothing fits after all.
+    None where the replay of its memory shows that one does not fit after all.
     """
-    build, cards = outcome.build, outcome.cards
-    facts = speeds.facts(cards)
-    assert facts is not None, "only cards that do the work are built around"
+    build = outcome.build
     priced = [(kind, market.offer(kind, record), count) for kind, record, count in rows(build)]
     there = tuple(offer.record.id for _, offer, count in priced if offer.owned >= count)
-    machine = chosen_machine(build, speeds.plan)
-    if there:
-        machine = machine.model_copy(update={"owned": there})
-    plan = speeds.planned(cards).model_copy(update={"machine": machine})
-    report = best_settings(plan, facts_on(build, plan, facts), speeds)
-    if report is None:
-        return None
+    done = []
+    for (speeds, _, _), times in zip(works.each, times_of(request), strict=True):
+        found = _done(outcome, speeds, there, times)
+        if found is None:
+            return None
+        done.append(found)
+    plan, report = done[0].plan, done[0].report
     return Candidate(
         build=build,
         parts=tuple(_part(kind, offer, count) for kind, offer, count in priced),
         total=summed([(offer, count) for _, offer, count in priced], market.currency),
-        plan=with_settings(plan, report.settings),
+        plan=plan,
         settings=report.settings,
         report=report,
         checks=outcome.checks,
         dc_watts=power(build).sustained.value,
         wall_watts=outcome.watts,
         bottleneck=bottleneck(report),
+        others=tuple(done[1:]),
     )
+
+
+def _done(outcome: Outcome, speeds: Speeds, there: tuple[str, ...], times: float) -> Done | None:
+    """Return one workload on the computer, ``there`` being the parts that are owned."""
+    build, cards = outcome.build, outcome.cards
+    facts = speeds.facts(cards)
+    assert facts is not None, "only cards that do the work are built around"
+    machine = chosen_machine(build, speeds.plan)
+    if there:
+        machine = machine.model_copy(update={"owned": there})
+    plan = speeds.planned(cards).model_copy(update={"machine": machine})
+    report = best_settings(plan, facts_on(build, plan, facts), speeds)
+    return Done(with_settings(plan, report.settings), report, times) if report else None
 
 
 def best_settings(plan: Plan, facts: Facts, speeds: Speeds) -> Report | None:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from trainwright.build.around import Around, Base, Core, Housing, Pace, Site, Sites, slowest_link
-from trainwright.build.feeds import Feed, Feeds
 from trainwright.build.ruling import forbidden
-from trainwright.build.sizing import Needs, needs, use_of
-from trainwright.build.speeds import Cards, Link, Speed, Speeds, widest
+from trainwright.build.sizing import Needs
+from trainwright.build.speeds import Cards, Link, widest
 from trainwright.build.stores import Drives, lighter, mounted_apart
 from trainwright.build.supplies import Supplies
-from trainwright.catalog import CaseRecord, CoolerRecord, PsuRecord
+from trainwright.build.works import Together
+from trainwright.catalog import CaseRecord, CoolerRecord, CpuRecord, PsuRecord
 from trainwright.machine.build import Build, BuildGpu, Check, CircuitName, Use
 from trainwright.machine.checks import checks_of, facts_of
 from trainwright.machine.power import MODULE_W, power
@@ -81,15 +81,14 @@ class Task:
     """Cards to build around."""
 
     cards: Cards
-    speed: Speed
+    work: Together
+    """To do on them."""
     cost: float
     """Of the cards."""
     limit: float
     """Of the whole computer."""
     needed: Needs
     use: Use
-    feed: Feed | None
-    """Of samples; None: nothing is asked of the computer around."""
     tail: float
     """That cooler, case and power supply cost at least."""
 
@@ -97,12 +96,10 @@ class Task:
 class Choosing:
     """The search around cards, with everything that it has worked out."""
 
-    def __init__(self, around: Around, speeds: Speeds, circuit: CircuitName | None) -> None:
+    def __init__(self, around: Around, circuit: CircuitName | None) -> None:
         self.considered = 0
         """Combinations of parts that were weighed."""
         self._around = around
-        self._speeds = speeds
-        self._feeds = Feeds(speeds)
         self._supplies = Supplies(around, circuit)
         self._circuit = circuit
         self._needs: dict[tuple[str, int], Needs] = {}
@@ -110,20 +107,20 @@ class Choosing:
         self._fed: dict[tuple[object, ...], bool] = {}
         self._thrifty: dict[tuple[int, float, int], Build | None] = {}
 
-    def least(self, cards: Cards, speed: Speed, cost: float) -> Least | None:
+    def least(self, cards: Cards, work: Together, cost: float) -> Least | None:
         """Return what no computer with the cards is below; None where there is none at all.
 
         ``cost`` is that of the cards. At best a slot gives each of them its own link, samples
         are always there, and the cheapest and the thriftiest of all other parts go together.
         """
-        task = self._task(cards, speed, cost, math.inf)
+        task = self._task(cards, work, cost, math.inf)
         costs, drives = self._sites(task).costs, self._around.stores.drives(task.needed)
         if not costs or not drives:
             return None
         link = widest(cards.record)
         return Least(
             cost=cost + costs[0] + drives[0].cost + task.tail - CENT,  # for rounding
-            seconds=min(speed.seconds, self._speeds.seconds(cards, speed, link)),
+            seconds=min(work.seconds, _least(task, link)),
             watts=self._least_watts(task),
         )
 
@@ -135,7 +132,7 @@ class Choosing:
     def best(
         self,
         cards: Cards,
-        speed: Speed,
+        work: Together,
         cost: float,
         limit: float,
         needed: Needs | None = None,
@@ -144,7 +141,7 @@ class Choosing:
 
         ``cost`` is that of the cards. ``needed`` of it may be more than the work asks.
         """
-        task = self._task(cards, speed, cost, limit)
+        task = self._task(cards, work, cost, limit)
         task = replace(task, needed=needed or task.needed)
         levels = self._levels(task)
         if not levels:
@@ -165,19 +162,16 @@ class Choosing:
                 some, high = found, min(middle, level(found.seconds))
         return self._on_level(task, levels, high)
 
-    def needs(self, cards: Cards, speed: Speed) -> Needs:
+    def needs(self, cards: Cards, work: Together) -> Needs:
         """Return the least that the computer around the cards must have."""
         if cards.key not in self._needs:
-            facts = self._speeds.facts(cards)
-            assert facts is not None, "cards with a speed have facts"
-            self._needs[cards.key] = needs(self._speeds.plan, facts, cards, speed)
+            self._needs[cards.key] = work.needs()
         return self._needs[cards.key]
 
-    def _task(self, cards: Cards, speed: Speed, cost: float, limit: float) -> Task:
-        needed = self.needs(cards, speed)
-        use = use_of(cards, speed, needed, self._speeds.plan)
-        feed, tail = self._feeds.of(speed), self._least_tail(cards, needed, use)
-        return Task(cards, speed, cost, limit, needed, use, feed, tail)
+    def _task(self, cards: Cards, work: Together, cost: float, limit: float) -> Task:
+        needed = self.needs(cards, work)
+        use = work.use(needed)
+        return Task(cards, work, cost, limit, needed, use, self._least_tail(cards, needed, use))
 
     def _sites(self, task: Task) -> Sites:
         """Return what may stand around the cards."""
@@ -245,23 +239,19 @@ class Choosing:
         self.considered += bisect_right(sites.costs, room)
         linked: dict[Link | None, float] = {}
         found = {}
+        fed = task.work.fed
         for pace, site in sites.first.items():
             if site.base.cost > room:
                 continue
             if site.link not in linked:
-                linked[site.link] = self._speeds.seconds(task.cards, task.speed, site.link)
-            seconds = linked[site.link]
-            if task.feed is not None:
-                seconds = task.feed.least(seconds, task.speed.samples, site.base.frame.cpu)
-            found[pace] = level(seconds)
+                linked[site.link] = _least(task, site.link)
+            cpu = site.base.frame.cpu
+            found[pace] = level(_least(task, site.link, cpu) if fed else linked[site.link])
         return found
 
     def _seconds(self, task: Task, core: Core, link: Link | None) -> float:
-        device = self._speeds.seconds(task.cards, task.speed, link)
-        if task.feed is None:
-            return device
         cpu, gib, drive = core.frame.cpu, core.memory.gib, core.drives.records[0]
-        return task.feed.step(device, task.speed.samples, cpu, gib, drive)
+        return sum(load.seconds(link, cpu, gib, drive) for load in task.work.loads)
 
     def _on_level(self, task: Task, levels: dict[Pace, int], wanted: int) -> Outcome | None:
         """Return the cheapest on the level or a faster one."""
@@ -282,7 +272,7 @@ class Choosing:
             for core in self._cores(task, site, drives):
                 if core.cost > room:
                     continue
-                if task.feed is not None and level(self._seconds(task, core, core.link)) > wanted:
+                if task.work.fed and level(self._seconds(task, core, core.link)) > wanted:
                     continue
                 bound = task.limit if best is None else best.cost - CENT
                 if (found := self._completed(task, core, bound, wanted)) is not None:
@@ -293,7 +283,7 @@ class Choosing:
         """Yield the site with each memory and each of the drives that may matter."""
         frame = site.base.frame
         memories = site.base.memories
-        if task.feed is None:  # what is dearer serves by drawing less or by sitting elsewhere
+        if not task.work.fed:  # what is dearer serves by drawing less or by sitting elsewhere
             memories, drives = tuple(lighter(memories)), list(mounted_apart(drives))
         for memory, drive in product(memories, drives):
             yield Core(frame, site.link, memory, drive, frame.cost + memory.cost + drive.cost)
@@ -386,4 +376,9 @@ class Choosing:
         watts = budget.wall_w or budget.sustained.value
         link = slowest_link(facts.placement) if core.link is not None else None
         seconds = self._seconds(task, core, link)
-        return Outcome(task.cards, build, said, task.use, cost, seconds, watts, task.speed.margin)
+        return Outcome(task.cards, build, said, task.use, cost, seconds, watts, task.work.margin)
+
+
+def _least(task: Task, link: Link | None, cpu: CpuRecord | None = None) -> float:
+    """Return what the work takes at least with a link, and a processor."""
+    return sum(load.least(link, cpu) for load in task.work.loads)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trainwright.build.answer import Builds, Candidate, Part
+from trainwright.build.answer import Builds, Candidate, Done, Part
 from trainwright.build.cost import RunCost, break_even_hours, run_cost
 from trainwright.build.upgrades import Upgrades
 from trainwright.messages import Language, render
@@ -39,7 +39,8 @@ def as_json(found: Builds, language: Language = "en") -> dict[str, Any]:
 def candidate_as_json(one: Candidate, language: Language = "en") -> dict[str, Any]:
     """Return one computer as plain data."""
     step = one.next_step
-    return {
+    several = {"workloads": [_done(done) for done in one.works]} if one.others else {}
+    return several | {
         "parts": [_part(part) for part in one.parts],
         "total": one.total.expected,
         "total_interval": [one.total.low, one.total.high],
@@ -70,9 +71,20 @@ def candidate_as_json(one: Candidate, language: Language = "en") -> dict[str, An
     }
 
 
+def _done(done: Done) -> dict[str, Any]:
+    run = done.run
+    return {
+        "name": done.plan.name,
+        "times": done.times,
+        "runs_seconds": run.value if run is not None else None,
+        "settings": done.report.settings.model_dump(mode="json"),
+        "estimate": report.as_json(done.report),
+    }
+
+
 def cost_of(one: Candidate, **rates: float) -> RunCost | None:
-    """Return what the run costs; None where nobody says how long it is."""
-    run = one.report.time.run_seconds
+    """Return what all runs cost; None where nobody says how long they are."""
+    run = one.run
     currency: Currency = one.total.currency
     return None if run is None else run_cost(one.wall_watts, run.value / 3600, currency, **rates)
 

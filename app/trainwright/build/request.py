@@ -53,6 +53,16 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """Another workload for the same computer."""
+
+    plan: Plan
+    """Its workload, model and fixed settings count; its machine and limits do not."""
+    times: float = 1.0
+    """How often its run is done for one of the request's plan; 0: it has to fit, and no more."""
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One question to the planner."""
 
@@ -65,3 +75,5 @@ class Request:
     """For the age of prices."""
     top: int = 5
     """Builds wanted."""
+    also: tuple[Work, ...] = ()
+    """What the computer must do beside the plan."""

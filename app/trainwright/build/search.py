@@ -25,9 +25,10 @@ from trainwright.build.choosing import Choosing, Least, Outcome, level
 from trainwright.build.doubt import counted, doubted
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
-from trainwright.build.run import run_of
+from trainwright.build.run import Run
 from trainwright.build.sizing import steps
-from trainwright.build.speeds import Cards, Speed, Speeds, shares
+from trainwright.build.speeds import Cards, Speeds, shares
+from trainwright.build.works import Together, Works, plans_of, works_of
 from trainwright.catalog import GpuRecord
 from trainwright.machine.build import CircuitName
 from trainwright.machine.power import CIRCUITS
@@ -65,7 +66,7 @@ class _Choice:
     cost: float
     """Of the cards alone."""
     least: Least
-    speed: Speed | None
+    work: Together | None
     """None: not timed yet."""
     place: tuple[int, int]
     """Among all: by memory, then by count."""
@@ -79,25 +80,29 @@ def search(request: Request, sources: Sources = STORED, *, market: Market | None
     """
     wishing.agree(request)
     market = market or Market.of(request)
-    speeds = Speeds(request.plan, sources, request.wishes.system)
-    sound = _Search(request, market, speeds, sound=True).answer()
+    system = request.wishes.system
+    speeds = [Speeds(plan, sources, system) for plan in plans_of(request)]
+    works, run = works_of(request, speeds)
+    sound = _Search(request, market, works, run, sound=True).answer()
     # Where nothing that can be checked is within reach, what cannot is better than nothing.
-    return sound if sound.builds else _Search(request, market, speeds, sound=False).answer()
+    return sound if sound.builds else _Search(request, market, works, run, sound=False).answer()
 
 
 class _Search:
     """One search, and what it has worked out so far."""
 
-    def __init__(self, request: Request, market: Market, speeds: Speeds, *, sound: bool) -> None:
+    def __init__(
+        self, request: Request, market: Market, works: Works, run: Run, *, sound: bool
+    ) -> None:
         wishes = request.wishes
         self.request = request
-        self.run = run_of(request.plan)
+        self.run = run
         self.limit = request.budget.amount if request.budget else math.inf
         self.market = market
-        self.speeds = speeds
+        self.works = works
         self.around = Around(market, wishes, sound=sound)
         self.circuit = wishes.circuit or self._circuit()
-        self.choosing = Choosing(self.around, self.speeds, self.circuit)
+        self.choosing = Choosing(self.around, self.circuit)
 
     def _circuit(self) -> CircuitName:
         """Return the circuit where nobody names one."""
@@ -147,7 +152,7 @@ class _Search:
                 continue
             if not every and any(self._rules_out(one, choice) for one in known):
                 continue
-            if choice.speed is None:
+            if choice.work is None:
                 if (timed := self._timed(choice)) is not None:
                     heappush(waiting, (timed.least.seconds, place, timed))
                 continue
@@ -166,8 +171,8 @@ class _Search:
 
         One that is left out where others do the work speaks against none of those.
         """
-        unproven, least = self.speeds.unproven, choice.least
-        if self._effect(one.cards) > (choice.speed.effect if choice.speed else Effect.SAME):
+        unproven, least = self.works.unproven, choice.least
+        if self._effect(one.cards) > (choice.work.effect if choice.work else Effect.SAME):
             return False
         if one.cards.record.id in unproven and choice.cards.record.id not in unproven:
             return False
@@ -178,7 +183,7 @@ class _Search:
     ) -> tuple[list[Outcome], list[Outcome]]:
         """Leave cards out that PyTorch runs on as a trial, where another computer is within."""
         proven = [
-            [one for one in some if one.cards.record.id not in self.speeds.unproven]
+            [one for one in some if one.cards.record.id not in self.works.unproven]
             for some in (far, within)
         ]
         return (far, within) if within and not proven[1] else (proven[0], proven[1])
@@ -194,8 +199,8 @@ class _Search:
         return kept[0], kept[1]
 
     def _effect(self, cards: Cards) -> Effect:
-        speed = self.speeds.quick(cards)
-        return speed.effect if speed is not None else Effect.SAME
+        work = self.works.quick(cards)
+        return work.effect if work is not None else Effect.SAME
 
     def _descending(self, choices: list[_Choice]) -> list[Outcome]:
         """Return computers that do the work, each cheaper than the one before, the cheapest last.
@@ -222,16 +227,16 @@ class _Search:
         return next(iter(self._candidates(by_cost, ladder, 1)), None)
 
     def _best(self, choice: _Choice, limit: float) -> Outcome | None:
-        if choice.least.cost > limit or choice.speed is None:
+        if choice.least.cost > limit or choice.work is None:
             return None
-        return self.choosing.best(choice.cards, choice.speed, choice.cost, limit)
+        return self.choosing.best(choice.cards, choice.work, choice.cost, limit)
 
     def _choices(self) -> Iterator[_Choice]:
         """Yield cards that do the work, those with the most memory first, and several of them."""
         wishes = self.request.wishes
         first, *others = (wishes.gpus,) if wishes.gpus else COUNTS
-        trains = self.request.plan.workload.trains
-        if not self.speeds.several:
+        trains = self.works.trains
+        if not self.works.several:
             others = []
         for number, record in enumerate(sorted(self.market.cards(), key=_memory, reverse=True)):
             choice = self._choice(record, first, number)
@@ -246,8 +251,8 @@ class _Search:
 
     def _whole(self, choice: _Choice) -> bool:
         """Return whether more of the cards would do the same work, each on a copy of its own."""
-        speed = choice.speed
-        return speed is not None and speed.effect is Effect.SAME
+        work = choice.work
+        return work is not None and work.effect is Effect.SAME
 
     def _choice(self, record: GpuRecord, count: int, number: int) -> _Choice | None:
         cost = self._cost(record, count)
@@ -280,11 +285,11 @@ class _Search:
 
     def _timed(self, choice: _Choice) -> _Choice | None:
         """Return the choice with its time; None where the work does not run on the cards."""
-        if choice.speed is not None:
+        if choice.work is not None:
             return choice
-        speed = self.speeds.quick(choice.cards)
-        least = self.choosing.least(choice.cards, speed, choice.cost) if speed else None
-        return replace(choice, speed=speed, least=least) if least is not None else None
+        work = self.works.quick(choice.cards)
+        least = self.choosing.least(choice.cards, work, choice.cost) if work else None
+        return replace(choice, work=work, least=least) if least is not None else None
 
     def _candidates(
         self, outcomes: list[Outcome], ladder: list[Outcome], most: int
@@ -294,7 +299,7 @@ class _Search:
         for outcome in outcomes:
             if len(found) == most:
                 break
-            candidate = assembled(self._finished(outcome), self.speeds, self.market)
+            candidate = assembled(self._finished(outcome), self.works, self.request, self.market)
             if candidate is not None:
                 step = self._next(outcome, ladder)
                 found.append(replace(candidate, next_step=step))
@@ -302,15 +307,15 @@ class _Search:
 
     def _finished(self, outcome: Outcome) -> Outcome:
         """Return the same cards with what experts take around them, as far as money is left."""
-        cards, speed = outcome.cards, self.speeds.quick(outcome.cards)
+        cards, work = outcome.cards, self.works.quick(outcome.cards)
         cost = self._cost(cards.record, cards.count)
-        if outcome.cost > self.limit or speed is None or cost is None:
+        if outcome.cost > self.limit or work is None or cost is None:
             return outcome
-        least = self.choosing.needs(cards, speed)
+        least = self.choosing.needs(cards, work)
         best, taken = outcome, least
         for wanted in steps(least, cards):
             needed = wanted(taken)
-            found = self.choosing.best(cards, speed, cost, self.limit, needed)
+            found = self.choosing.best(cards, work, cost, self.limit, needed)
             if found is not None and level(found.seconds) <= level(outcome.seconds):
                 best, taken = found, needed
         return best
@@ -381,12 +386,12 @@ class _Search:
         if self.circuit == _LAID and self.request.wishes.circuit is None:
             line = CIRCUITS[_LAID]
             yield Message.of("planner.note.circuit", volts=line.volts, amps=line.amps)
-        if self.speeds.untraced:
-            yield Message.of("planner.note.untraced", gpus=sorted(self.speeds.untraced))
-        if any(one.cards.record.id in self.speeds.unproven for one in within):
+        if self.works.untraced:
+            yield Message.of("planner.note.untraced", gpus=sorted(self.works.untraced))
+        if any(one.cards.record.id in self.works.unproven for one in within):
             yield Message.of("planner.note.only-unproven")
-        elif self.speeds.unproven:
-            yield Message.of("planner.note.unproven", gpus=sorted(self.speeds.unproven))
+        elif self.works.unproven:
+            yield Message.of("planner.note.unproven", gpus=sorted(self.works.unproven))
 
 
 def _memory(record: GpuRecord) -> float:

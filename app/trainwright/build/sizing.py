@@ -154,7 +154,7 @@ def use_of(cards: Cards, speed: Speed, needed: Needs, plan: Plan) -> Use:
     """Return what the computer is for, as rules ask."""
     settings = speed.settings
     if not plan.workload.trains:
-        way = "inference"
+        way = "inference" if cards.count == 1 else "layer-split"
     elif settings.shards:
         way = "sharded"
     else:

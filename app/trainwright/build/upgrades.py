@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from trainwright.advise.choose import STORED
 from trainwright.advise.search import Sources
 from trainwright.advise.taking import with_settings
+from trainwright.build.adding import with_parts
 from trainwright.build.answer import Part
 from trainwright.build.assemble import Row, best_settings, chosen_machine, rows
 from trainwright.build.changes import FEEDING, KINDS, Change, Changes, Kind
@@ -20,7 +21,7 @@ from trainwright.build.money import Money
 from trainwright.build.offers import Market, Offer, Record, summed
 from trainwright.build.request import Owned, Request, Wishes
 from trainwright.build.speeds import Cards, Speeds
-from trainwright.catalog import PartKind
+from trainwright.catalog import PartKind, find_part
 from trainwright.machine.build import Build, BuildGpu, Check, Use, Way
 from trainwright.machine.checks import SEVERITY, checks
 from trainwright.machine.choice import MachineChoice
@@ -115,6 +116,22 @@ def upgrades(
     return _Upgrading(request, sources, market, sell=sell).answer()
 
 
+def added(
+    request: Request,
+    parts: Iterable[Owned],
+    sources: Sources = STORED,
+    *,
+    market: Market | None = None,
+    sell: bool = False,
+) -> Upgrades:
+    """Return what parts bring to the plan's machine: one upgrade, or why there is none.
+
+    Raises:
+        UserError: as ``upgrades`` and ``with_parts`` do.
+    """
+    return _Upgrading(request, sources, market, sell=sell).adding(tuple(parts))
+
+
 class _Upgrading:
     """One look at a computer, and what it has worked out."""
 
@@ -146,6 +163,30 @@ class _Upgrading:
             self.market.notes,
             tuple(self._declined(top)),
         )
+
+    def adding(self, parts: tuple[Owned, ...]) -> Upgrades:
+        """Return the computer with the parts and what must change along, whatever it gains."""
+        build, kinds = with_parts(self.now, parts)
+        offers = [(self.market.offer(one.kind, find_part(one.kind, one.id)), one) for one in parts]
+        cost = sum(offer.anew.cost(one.count) or 0.0 for offer, one in offers)
+        change = Change(kinds, build, cost, self.changes.seconds(build) or float("inf"))
+        found = self._whole(change)
+        best = (found,) if isinstance(found, Upgrade) else ()
+        why = (Declined(kinds[0], found),) if isinstance(found, Message) else ()
+        return Upgrades(best, self.before, self.request.budget, self.market.notes, why)
+
+    def _whole(self, change: Change) -> Upgrade | Message:
+        """Return the change with its figures, or why it cannot be."""
+        mended = self.mending.mended(change.build, self.limit - change.cost)
+        if mended is None:
+            return Message.of("planner.upgrade.why.above")
+        if isinstance(mended, Check):
+            return _forbidden(mended)
+        report = self._report(mended.build)
+        if report is None:
+            return Message.of("planner.upgrade.why.no-fit")
+        gain = _rate(report) / _rate(self.before) - 1 if self.before else None
+        return self._upgrade(change, mended, report, gain)
 
     def _kept(self) -> Iterator[Upgrade]:
         """Yield what is cheaper than all that is faster."""
@@ -310,9 +351,7 @@ class _Tally:
             return Message.of("planner.upgrade.why.beaten")
         barred, check = self._forbidden.get(kind, (float("inf"), None))
         if check is not None and barred < self._dear.get(kind, float("inf")):
-            return Message.of(
-                "planner.upgrade.why.forbidden", rule=check.rule, because=check.message
-            )
+            return _forbidden(check)
         if kind in self._dear:
             amount = Message.of(
                 f"planner.amount.{currency.lower()}", amount=round(self._dear[kind])
@@ -321,6 +360,10 @@ class _Tally:
         if kind in self._little:
             return Message.of("planner.upgrade.why.little", gain=self._little[kind])
         return Message.of("planner.upgrade.why.none")
+
+
+def _forbidden(check: Check) -> Message:
+    return Message.of("planner.upgrade.why.forbidden", rule=check.rule, because=check.message)
 
 
 def present(machine: Machine, wishes: Wishes) -> Build:

@@ -3,19 +3,22 @@
 What is said beside the plan, as on a command line, counts in place of what the plan says.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
 from trainwright.build.owning import owned
-from trainwright.build.request import Owned, Wishes
+from trainwright.build.request import Owned, Wishes, Work
 from trainwright.catalog import PartKind
 from trainwright.machine.choice import MachineChoice
 from trainwright.messages import UserError
+from trainwright.plan import file
 from trainwright.plan.schema import Plan, PlannedRates
 from trainwright.prices import Currency, exchange
 
+_TIMES = re.compile(r"((?P<times>\d{1,6}(\.\d{1,3})?)x +)?(?P<path>.+)")
 _TAKEN = ("used", "form", "quiet", "gpus", "circuit", "expired")
 
 
@@ -57,6 +60,26 @@ def _together(*lists: Iterable[Owned]) -> tuple[Owned, ...]:
         key = part.kind, part.id
         most[key] = max(most.get(key, 0), part.count)
     return tuple(Owned(kind, id, count) for (kind, id), count in most.items())
+
+
+def others(plan: Plan, said: Iterable[str] = ()) -> tuple[Work, ...]:
+    """Return the other workloads of a plan; those that are said stand in their place.
+
+    ``2x PATH`` says that the run of a plan is done twice.
+
+    Raises:
+        UserError: a file is not a plan, or what is said is not a number and a path.
+    """
+    asked = tuple(_said(text) for text in said)
+    asked = asked or tuple((one.times, one.plan) for one in plan.limits.also)
+    return tuple(Work(file.read(path), times) for times, path in asked)
+
+
+def _said(text: str) -> tuple[float, str]:
+    found = _TIMES.fullmatch(text.strip())
+    if found is None:
+        raise UserError.of("planner.also-unread", text=text[:60])
+    return float(found["times"] or 1), found["path"]
 
 
 def cloud_rate(rates: PlannedRates, currency: Currency) -> float | None:

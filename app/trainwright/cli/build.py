@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from trainwright.build import Builds, Candidate, Request, money, search, wishing
+from trainwright.build import Builds, Candidate, Request, money, search, wished, wishing
+from trainwright.build.answer import Done
 from trainwright.build.lists import FORMATS
 from trainwright.build.report import as_json, cost_of, run_as_json
 from trainwright.build.wished import cloud_rate, energy_rates, wishes_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @option("--budget", metavar="3000USD", help="cli.build.budget")
 @option("--top", type=click.IntRange(min=1), default=5, metavar="N", help="cli.option.top")
 @option("--used/--no-used", default=None, help="cli.build.used")
+@option("--plan", "others", multiple=True, metavar="PLAN", help="cli.build.plan")
 @option("--own", "own", multiple=True, metavar="PART", help="cli.build.own")
 @option("--form", type=click.Choice(get_args(FormFactor)), help="cli.build.form")
 @option("--quiet/--no-quiet", default=None, help="cli.build.quiet")
@@ -58,6 +60,7 @@ def command(
     form_of: str | None,
     out: Path | None,
     own: tuple[str, ...],
+    others: tuple[str, ...],
     kwh: float | None,
     household: float | None,
     cloud: float | None,
@@ -67,10 +70,14 @@ def command(
     plan = planning.load(source)
     amount = budget or plan.limits.budget
     limit = money(amount) if amount else None
-    request = Request(plan, limit, wishes_of(plan, own, **wishes), top=top)
+    also = wished.others(plan, others)
+    request = Request(plan, limit, wishes_of(plan, own, **wishes), top=top, also=also)
     check_wishes(request)
-    if not plan.machine.local:
-        planning.facts(plan, terminal)  # so that the model is traced, with progress
+    for work in also:
+        planning.check_consent(work.plan.model, source.allow_code)
+    for wanted in (plan, *(work.plan for work in also)):
+        if not wanted.machine.local:
+            planning.facts(wanted, terminal)  # so that the model is traced, with progress
     found = search(request)
     said = {"usd_per_kwh": kwh, "household_kwh": household}
     known = energy_rates(plan.limits.rates)
@@ -136,13 +143,21 @@ _HEADINGS = (
 
 def _row(screen: "Screen", rank: int, one: Candidate) -> tuple[Any, ...]:
     gpu = one.build.gpus[0]
-    time = one.report.time.run_seconds or one.rate or Message.of("time.not-predicted")
+    time = one.run or one.rate or Message.of("time.not-predicted")
     span = (screen.interval(time),) if isinstance(time, Quantity) else ()
     watts, unknown = number(one.wall_watts), str(len(one.unknown))
     price, bracket, interval = screen.text(amount_of(one.total)).partition(" (")
     cards = f"{gpu.count} × {gpu.record.name}"
     prices = (price, f"({interval}") if bracket else price
     return str(rank), cards, (time, *span), prices, watts, unknown
+
+
+def _done(screen: "Screen", done: Done) -> tuple[Any, ...]:
+    """Return the time of a workload's run, or its rate, and how often it is done."""
+    figure = done.report.time.run_seconds or done.rate or Message.of("time.not-predicted")
+    span = (screen.interval(figure),) if isinstance(figure, Quantity) else ()
+    often = f"{done.times:g}" if done.run is not None else Message.of("planner.fits")
+    return (figure, *span), often
 
 
 def amount_of(total: Total) -> Message:
@@ -184,6 +199,12 @@ def show_candidate(
         numbers=(2, 3),
     )
     screen.line(Message.of("cli.build.total", total=amount_of(one.total)), "bold")
+    if one.others:
+        screen.table(
+            [(done.plan.name, *_done(screen, done)) for done in one.works],
+            headings=["", *map(Message.of, ("cli.build.each", "cli.build.runs"))],
+            numbers=(1, 2),
+        )
     screen.line(one.bottleneck)
     if one.doubt is not None:
         screen.line(one.doubt)
@@ -197,7 +218,8 @@ def show_candidate(
             f"planner.amount.{currency}",
             amount=round(cost.energy, 2) if currency == "usd" else round(cost.energy),
         )
-        screen.say("cli.build.run", kwh=cost.kwh, energy=energy, watts=one.wall_watts)
+        id = "cli.build.all-runs" if one.others else "cli.build.run"
+        screen.say(id, kwh=cost.kwh, energy=energy, watts=one.wall_watts)
         if cloud is not None:
             hours = run_as_json(cost, cloud, one.total.expected or 0.0)["break_even_hours"]
             id = "cli.build.break-even" if hours is not None else "cli.build.cloud-cheaper"

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 import click
 
 from trainwright.build import Request, money
+from trainwright.build.owning import owned
 from trainwright.build.report import upgrades_as_json
-from trainwright.build.upgrades import Upgrade, Upgrades, upgrades
+from trainwright.build.upgrades import Upgrade, Upgrades, added, upgrades
 from trainwright.build.wished import wishes_of
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 @option("--budget", metavar="500000KRW", help="cli.build.budget")
 @option("--top", type=click.IntRange(min=1), default=5, metavar="N", help="cli.option.top")
 @option("--used/--no-used", default=None, help="cli.build.used")
+@option("--add", "parts", multiple=True, metavar="PART", help="cli.upgrade.add")
 @option("--sell", is_flag=True, help="cli.upgrade.sell")
 @options.tracing
 @options.common
@@ -37,6 +39,7 @@ def command(
     top: int,
     used: bool | None,
     sell: bool,
+    parts: tuple[str, ...],
 ) -> Answer:
     """Try changes of the machine, and rank those that pay."""
     plan = planning.load(source)
@@ -44,35 +47,42 @@ def command(
     limit = money(amount) if amount else None
     request = Request(plan, limit, wishes_of(plan, used=used), top=top)
     check_wishes(request)
+    wanted = owned(parts)
     planning.facts(plan, terminal)
-    found = upgrades(request, sell=sell)
+    found = added(request, wanted, sell=sell) if wanted else upgrades(request, sell=sell)
 
     def show(screen: "Screen") -> None:
-        show_upgrades(screen, found)
+        show_upgrades(screen, found, asked=bool(wanted))
 
     # "Do nothing" is an answer where the work runs already; where it does not fit, it is a no.
-    done = bool(found.upgrades) or found.before is not None
+    done = bool(found.upgrades) or (found.before is not None and not wanted)
     return Answer(upgrades_as_json(found), show, Exit.DONE if done else Exit.NO)
 
 
 _HEADINGS = ("cli.upgrade.buy", "cli.build.price", "cli.upgrade.speed", "cli.build.time")
 
 
-def show_upgrades(screen: "Screen", found: Upgrades) -> None:
-    """Print the changes, the first one in full, and why there are no others."""
+def show_upgrades(screen: "Screen", found: Upgrades, *, asked: bool) -> None:
+    """Print the changes, the first one in full, and why there are no others.
+
+    ``asked``: they are what a person asked about, and no others were looked at.
+    """
     if found.upgrades:
-        screen.say("cli.upgrade.best", "bold")
+        screen.say("cli.upgrade.added" if asked else "cli.upgrade.best", "bold")
         screen.table(
             [_row(rank, one) for rank, one in enumerate(found.upgrades, start=1)],
             headings=["", *map(Message.of, _HEADINGS)],
             numbers=(0, 2, 3, 4),
         )
         _show_first(screen, found.upgrades[0])
+    elif asked:
+        screen.say("cli.upgrade.not-added", "bold")
     else:
         screen.say("cli.upgrade.nothing" if found.before else "cli.upgrade.cannot", "bold")
     if found.declined:
         screen.line()
-        screen.say("cli.upgrade.declined", "bold")
+        if not asked:
+            screen.say("cli.upgrade.declined", "bold")
         screen.bullets(one.message for one in found.declined)
     if found.notes:
         screen.line()

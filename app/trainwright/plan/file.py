@@ -25,7 +25,8 @@ _PATHS: tuple[tuple[str, ...], ...] = (
     ("model", "pt2"),
     ("workload", "dataset", "path"),
 )
-"""Keys that hold paths: relative to the plan's folder in the file, absolute in a Plan."""
+"""Keys that hold paths, beside those of ``limits.also``: relative to the plan's folder in the file,
+absolute in a Plan."""
 
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """Schema version -> how data of it becomes data of the next; there is only version 1."""
@@ -131,11 +132,23 @@ def _migrated(document: Document, name: str) -> dict[str, Any]:
 
 def _anchor(data: dict[str, Any], folder: Path) -> None:
     """Make the paths in the data absolute, in place; wrong types are left to the schema."""
-    for *above, key in _PATHS:
-        holder = _holder(data, above)
-        if holder is not None and isinstance(text := holder.get(key), str) and text:
+    for holder, key in _paths(data):
+        if text := holder[key]:
             path = os.path.expanduser(text)
             holder[key] = os.path.normpath(os.path.abspath(os.path.join(folder, path)))
+
+
+def _paths(data: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield each mapping of the data that holds a path, and its key."""
+    places = [(_holder(data, above), key) for *above, key in _PATHS]
+    also = (_holder(data, ("limits",)) or {}).get("also")
+    works = also if isinstance(also, list) else []
+    places += [(work, "plan") for work in works if isinstance(work, dict)]
+    yield from (
+        (holder, key)
+        for holder, key in places
+        if holder is not None and isinstance(holder.get(key), str)
+    )
 
 
 def _holder(data: dict[str, Any], above: Sequence[str]) -> dict[str, Any] | None:
@@ -182,11 +195,9 @@ def _tidy(value: Any) -> Any:
 
 def _relate(data: dict[str, Any], folder: Path) -> None:
     base = Path(os.path.abspath(folder))
-    for *above, key in _PATHS:
-        holder = _holder(data, above)
-        text = holder.get(key) if holder is not None else None
-        if holder is not None and isinstance(text, str) and Path(text).is_relative_to(base):
-            holder[key] = Path(text).relative_to(base).as_posix()
+    for holder, key in _paths(data):
+        if Path(holder[key]).is_relative_to(base):
+            holder[key] = Path(holder[key]).relative_to(base).as_posix()
 
 
 def write(plan: Plan, path: Path) -> Plan:

@@ -57,6 +57,15 @@ class PlannedRates(Frozen):
     Default: 300, assumed."""
 
 
+class PlannedWork(Frozen):
+    """Another plan, whose work the same computer must do."""
+
+    plan: Annotated[str, Field(min_length=1, max_length=4096)]
+    """Its file."""
+    times: Annotated[float, Field(ge=0, le=1e6)] = 1.0
+    """How often its run is done for one of this plan; 0: it has to fit, and no more. Default: 1."""
+
+
 class Limits(Frozen):
     """What the search must stay within."""
 
@@ -67,6 +76,8 @@ class Limits(Frozen):
     """Of ``build`` and ``upgrade``."""
     rates: PlannedRates = PlannedRates()
     """By which ``build`` tells what a run costs."""
+    also: Annotated[tuple[PlannedWork, ...], Field(max_length=8)] = ()
+    """Other work for the computer that ``build`` looks for."""
 
 
 def _not_blank(name: str) -> str:

@@ -25,6 +25,13 @@ def file_to_open(parent: QWidget) -> Path | None:
     return filedialogs.file_to_read(parent, tr("ui.action.open"), kinds)
 
 
+def plan_to_add(parent: QWidget) -> Path | None:
+    """Ask for another plan that the same PC is for; None where nobody chose."""
+    kinds = tr("ui.open.filter") + " (*.plan.yaml)"
+    path, _ = QFileDialog.getOpenFileName(parent, tr("pc.work.add"), "", kinds)
+    return Path(path) if path else None
+
+
 def file_to_save(parent: QWidget, plan_name: str) -> Path | None:
     """Ask where to save a plan; None where nobody chose."""
     name = f"{plan_name}.plan.yaml".replace("/", "-")

@@ -10,6 +10,7 @@ from trainwright.prices import Currency
 
 if TYPE_CHECKING:
     from trainwright.build import Money, Request
+    from trainwright.build.request import Work
 
 PRESETS: dict[Currency, tuple[int, ...]] = {
     "KRW": (1_500_000, 3_000_000, 5_000_000, 10_000_000),
@@ -63,11 +64,29 @@ def request(plan: Plan, amount: float, currency: Currency) -> "Request":
     """Return the question in the planner's terms.
 
     Raises:
-        UserError: the plan's wishes contradict one another, or name a part that nobody knows.
+        UserError: the plan's wishes contradict one another, name a part that nobody knows, or
+            another plan that cannot be read.
     """
     from trainwright.build import Money, Request, wishing
-    from trainwright.build.wished import wishes_of
+    from trainwright.build.wished import others, wishes_of
 
-    asked = Request(plan=plan, budget=Money(amount, currency), wishes=wishes_of(plan))
+    also = others(plan)
+    for work in also:
+        _ready(work)
+    asked = Request(plan, Money(amount, currency), wishes_of(plan), also=also)
     wishing.agree(asked)
     return asked
+
+
+def _ready(work: "Work") -> None:
+    """Refuse a plan that has to be opened first: its code needs consent, its model a trace.
+
+    Raises:
+        UserError: naming it.
+    """
+    from trainwright.plan.evaluate import Pending, resolve
+
+    if work.plan.model.code is not None:
+        raise UserError.of("pc.work.code", name=work.plan.name)
+    if isinstance(resolve(work.plan), Pending):
+        raise UserError.of("pc.work.untraced", name=work.plan.name)

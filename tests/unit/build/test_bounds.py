@@ -8,6 +8,7 @@ from trainwright.advise.choose import STORED
 from trainwright.build import Request, Wishes, money
 from trainwright.build.offers import Market
 from trainwright.build.speeds import Speeds
+from trainwright.build.works import works_of
 from trainwright.data import resources
 from trainwright.plan import file
 
@@ -18,9 +19,9 @@ search = importlib.import_module("trainwright.build.search")
 def test_several_cards_are_never_faster_cheaper_or_thriftier_than_one_says(example: str) -> None:
     plan = file.read(resources("examples", f"{example}.plan.yaml"))
     request = Request(plan, money("8000USD"), Wishes(used=True))
-    speeds = Speeds(plan, STORED)
-    found = search._Search(request, Market.of(request), speeds, sound=True)
-    several = [choice for choice in found._choices() if choice.speed is None]
+    works, run = works_of(request, [Speeds(plan, STORED)])
+    found = search._Search(request, Market.of(request), works, run, sound=True)
+    several = [choice for choice in found._choices() if choice.work is None]
     timed = ((choice, found._timed(choice)) for choice in several)
     known = [(bound.least, real.least) for bound, real in timed if real is not None]
     assert len(known) > 50

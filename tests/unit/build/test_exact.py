@@ -11,9 +11,11 @@ from trainwright.advise.choose import STORED
 from trainwright.build import Money, Request, Wishes, search
 from trainwright.build.around import Around, link_of
 from trainwright.build.choosing import Choosing, Outcome, level
+from trainwright.build.feeds import Feeds
 from trainwright.build.offers import Market
 from trainwright.build.sizing import needs
 from trainwright.build.speeds import Cards, Speeds
+from trainwright.build.works import Works
 from trainwright.catalog import find_gpu, list_parts
 from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.checks import checks
@@ -81,13 +83,14 @@ class Situation:
         self.shelves = shelves(seed)
         self.market = Market(price_book(), "USD", Wishes(), self.shelves)
         self.speeds = Speeds(asked, STORED)
-        self.choosing = Choosing(Around(self.market, Wishes()), self.speeds, "us-120v-15a")
+        self.works = Works([(self.speeds, 1.0)])
+        self.choosing = Choosing(Around(self.market, Wishes()), "us-120v-15a")
         self.plan = asked
 
     def best(self, cards: Cards, limit: float) -> Outcome | None:
-        speed = self.speeds.quick(cards)
-        assert speed is not None
-        return self.choosing.best(cards, speed, self.cost(cards), limit)
+        work = self.works.quick(cards)
+        assert work is not None
+        return self.choosing.best(cards, work, self.cost(cards), limit)
 
     def cost(self, cards: Cards) -> float:
         return self.market.offer("gpu", cards.record).cost(cards.count)
@@ -163,10 +166,10 @@ def test_fed_cards_are_on_the_fastest_level_that_the_money_reaches(seed: int) ->
     data = {"layout": "files", "sample_kib": 110, "decode": "jpeg"}
     situation = Situation(plan(dataset=data, epochs=4), seed)
     cards = Cards(find_gpu(CARDS[1]).record, 1)
-    speed = situation.speeds.quick(cards)
+    speed, feeds = situation.speeds.quick(cards), Feeds(situation.speeds)
     every = []
     for cost, build in situation.all_builds(cards):
-        seconds = situation.choosing._feeds.seconds(
+        seconds = feeds.seconds(
             cards, speed, link_of(build), build.cpu, build.memory_gib, build.drives[0]
         )
         every.append((level(seconds), cost))

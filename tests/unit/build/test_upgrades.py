@@ -11,9 +11,10 @@ from trainwright.build import Money, Owned, Request, Wishes
 from trainwright.build.around import link_of
 from trainwright.build.feeds import Feeds
 from trainwright.build.offers import Market
+from trainwright.build.owning import owned as named
 from trainwright.build.report import upgrades_as_json
 from trainwright.build.speeds import Cards, Speeds
-from trainwright.build.upgrades import Upgrades, upgrades
+from trainwright.build.upgrades import Upgrades, added, upgrades
 from trainwright.catalog import (
     find_board,
     find_case,
@@ -27,6 +28,7 @@ from trainwright.catalog import (
 from trainwright.machine.build import Build, BuildGpu, Use
 from trainwright.machine.checks import checks
 from trainwright.machine.power import power
+from trainwright.messages import UserError
 from trainwright.plan.evaluate import evaluate, resolve
 from trainwright.plan.schema import Plan
 from trainwright.prices import price_book
@@ -336,3 +338,70 @@ def test_a_wished_number_of_cards_is_kept() -> None:
     assert found.upgrades
     assert {one.plan.machine.gpus[0].count for one in found.upgrades} == {1}
     assert "more-gpus" in {one["kind"] for one in upgrades_as_json(found)["declined"]}
+
+
+QLORA = {
+    "task": "qlora", "effective_batch": 16, "inputs": {"sequence_length": 2048},
+    "samples": 52_000,
+}  # fmt: skip
+SINGLE_3090 = {
+    "gpus": [{"id": "rtx-3090"}], "cpu": "ryzen-7-5700x",
+    "board": "asrock-x570-phantom-gaming-x",
+    "memory": [{"id": "corsair-vengeance-lpx-ddr4-3200-cl16-2x32gb"}],
+    "drives": [{"id": "samsung-970-evo-plus-1tb"}], "psu": "corsair-rm850x-2021",
+    "case": "be-quiet-pure-base-500dx", "cooler": "be-quiet-dark-rock-5",
+}  # fmt: skip
+
+
+def adding(part: str, amount: float | None = None, machine: dict = SINGLE_3090) -> Upgrades:
+    """Return what the part, used where that is cheaper, brings to the computer with one 3090."""
+    request = Request(
+        plan(machine, "llama-3.1-8b", **QLORA),
+        Money(amount, "USD") if amount is not None else None,
+        Wishes(used=True),
+    )
+    return added(request, named([part]))
+
+
+def test_a_second_card_says_what_it_gains_and_that_the_power_supply_must_change() -> None:
+    (found,) = adding("rtx-3090").upgrades
+    assert found.kinds == ("more-gpus",)
+    assert found.along == ("psu",), "NVIDIA asks 750 W for one 3090; 850 W do not feed two"
+    assert {part.kind for part in found.parts} == {"gpu", "psu"}
+    assert found.gain is not None
+    assert 0.8 < found.gain <= 1.0, "two cards are at most twice as fast"
+    assert found.plan.machine.gpus[0].count == 2
+    assert [part.id for part in found.freed] == ["corsair-rm850x-2021"]
+
+
+def test_memory_that_makes_nothing_faster_is_said_to_gain_nothing() -> None:
+    (found,) = adding("corsair-vengeance-lpx-ddr4-3200-cl16-2x32gb").upgrades
+    assert found.gain == pytest.approx(0.0, abs=1e-6)
+    assert found.total.expected is not None
+    assert found.plan.machine.memory[0].count == 2
+
+
+@pytest.mark.parametrize(
+    ("part", "amount", "id"),
+    [
+        ("rtx-5090", 300.0, "planner.upgrade.why.above"),
+        ("ryzen-9-9950x", None, "planner.upgrade.why.forbidden"),  # AM5, on a board for AM4
+    ],
+)
+def test_a_part_that_cannot_be_added_says_why(part: str, amount: float | None, id: str) -> None:
+    found = adding(part, amount)
+    assert not found.upgrades
+    assert [one.reason.id for one in found.declined] == [id]
+
+
+@pytest.mark.parametrize(
+    ("part", "machine", "id"),
+    [
+        ("corsair-rm1000x-2024", SINGLE_3090, "planner.add-nothing"),
+        ("corsair-vengeance-lpx-ddr4-3200-cl16-2x32gb", BARE, "planner.add-memory"),
+    ],
+)
+def test_a_part_of_which_nothing_can_be_said_is_refused(part: str, machine: dict, id: str) -> None:
+    with pytest.raises(UserError) as refused:
+        adding(part, machine=machine)
+    assert refused.value.message.id == id

@@ -4,6 +4,7 @@ import pytest
 
 from trainwright.build import Request, money, search
 from trainwright.build.report import as_json
+from trainwright.build.request import Work
 from trainwright.machine.checks import checks
 from trainwright.messages import UserError
 from trainwright.plan.evaluate import evaluate, resolve
@@ -125,6 +126,36 @@ def test_the_plan_of_a_build_says_the_same_when_it_is_opened() -> None:
     settings: FullSettings = again.settings
     assert settings.micro_batch == found.settings.micro_batch
     assert again.time.run_seconds.value == pytest.approx(found.seconds, rel=0.02)
+
+
+def test_a_computer_is_chosen_for_all_workloads_that_are_asked_for() -> None:
+    """LoRA of 8 B alone is done by cards that cannot serve 8 B in 16 bits, which must fit too."""
+    asked, limit = plan("qwen-qlora"), money("3000USD")
+    alone = search(Request(asked, limit, top=5)).builds
+    also = (Work(plan("vit-shards"), 2.0), Work(plan("llama-serve"), 0.0))
+    found = search(Request(asked, limit, top=5, also=also)).builds
+    assert any(one.build.gpus[0].record.memory_bytes.value < 2e10 for one in alone)
+    assert all(one.build.gpus[0].record.memory_bytes.value > 2e10 for one in found)
+    for one in found:
+        qlora, vit, served = one.works
+        assert all(done.report.fits for done in one.works)
+        assert served.run is None
+        runs = qlora.report.time.run_seconds.value + 2 * vit.report.time.run_seconds.value
+        assert one.seconds == pytest.approx(runs)
+        assert one.time.interval.low < runs < one.time.interval.high
+    shown = as_json(search(Request(asked, limit, top=1, also=also)))["builds"][0]["workloads"]
+    assert [(work["times"], work["runs_seconds"] is None) for work in shown] == [
+        (1.0, False), (2.0, False), (0.0, True),
+    ]  # fmt: skip
+
+
+def test_the_other_work_asks_of_the_computer_around_the_cards() -> None:
+    """8 TB of pictures beside a small training: the drives are for both."""
+    pictures = plan("resnet50-files")
+    many = pictures.workload.model_copy(update={"samples": 80_000_000, "epochs": 1})
+    also = (Work(pictures.model_copy(update={"workload": many})),)
+    best = search(Request(plan("bert-full"), money("8000USD"), top=1, also=also)).builds[0]
+    assert sum(drive.capacity_gb for drive in best.build.drives) > 9000
 
 
 def test_more_money_is_never_slower() -> None:

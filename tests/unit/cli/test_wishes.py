@@ -18,6 +18,20 @@ def test_the_command_line_names_file_and_key_of_a_contradiction(inside, tmp_path
     assert f"{path}: limits.wishes: " in inside(command, path).complaint
 
 
+def test_other_plans_are_named_in_the_file_or_on_the_command_line(inside, tmp_path):
+    first, second = tmp_path / "one.plan.yaml", tmp_path / "two.plan.yaml"
+    limits = "limits: {budget: 2500 USD, also: [{plan: two.plan.yaml, times: 3}]}\n"
+    first.write_text(PLAN + limits, encoding="utf-8")
+    second.write_text(PLAN, encoding="utf-8")
+    command = ("build", first, "--gpus", "1", "--top", "1", "--json")
+    (best,) = json.loads(inside(*command).out)["builds"]
+    assert [work["times"] for work in best["workloads"]] == [1, 3]
+    (best,) = json.loads(inside(*command, "--plan", f"0.5x {second}").out)["builds"]
+    assert [work["times"] for work in best["workloads"]] == [1, 0.5]
+    second.unlink()
+    assert "two.plan.yaml" in inside(*command).complaint
+
+
 def test_a_flag_takes_a_wish_of_the_file_back(inside, tmp_path):
     path = tmp_path / "one.plan.yaml"
     limits = "limits: {budget: 2500 USD, wishes: {gpus: 4, form: mini-itx}}\n"

@@ -119,7 +119,7 @@ class BuildScreen(Scroll):
         self.question.show_plan(plan)
         self.costs.refresh()
         limits = plan.limits
-        key = (plan.model, plan.workload, plan.settings, limits.wishes, limits.power_w,
+        key = (plan.model, plan.workload, plan.settings, limits.wishes, limits.power_w, limits.also,
                plan.machine.owned, self.way, plan.machine if self.way == "upgrade" else None,
                self.question.money, language())  # fmt: skip
         if key != self._key:
@@ -365,7 +365,7 @@ def _time_unit(seconds: Sequence[float]) -> str:
 def _whole_run(builds: "Builds") -> bool:
     """Return whether times are of the whole run: of one step, or a round of requests, else."""
     shown = builds.builds or ((builds.cheapest,) if builds.cheapest is not None else ())
-    return any(one.report.time.run_seconds is not None for one in shown)
+    return any(one.run is not None for one in shown)
 
 
 def _axes(currency: Currency, unit: str, *, whole: bool) -> Axes:

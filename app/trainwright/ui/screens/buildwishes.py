@@ -15,6 +15,7 @@ from trainwright.plan.schema import Plan
 from trainwright.ui import tokens
 from trainwright.ui.columns import searched, shown
 from trainwright.ui.i18n import tr
+from trainwright.ui.screens.buildworks import OtherWork
 from trainwright.ui.session import Session
 from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Label, clear
@@ -72,6 +73,7 @@ class WishRow(QWidget):
         self.deadline.setToolTip(plain_tip(tr("pc.wish.deadline.tip")))
         self.deadline.chosen.connect(self._choose_deadline)
         self.owned = OwnedParts(session)
+        self.works = OtherWork(session)
         self._lay_out()
 
     def _switch(self, key: str) -> Switch:
@@ -98,6 +100,7 @@ class WishRow(QWidget):
             switches.addWidget(switch)
         switches.addStretch(1)
         column.addWidget(self.owned)
+        column.addWidget(self.works)
 
     def show_plan(self, plan: Plan) -> None:
         """Show a plan's wishes."""
@@ -113,6 +116,7 @@ class WishRow(QWidget):
         self.power.show_value(_whole(plan.limits.power_w))
         self.deadline.show_value(_whole(plan.limits.deadline_h))
         self.owned.show_parts(wishes.owned)
+        self.works.show_works(plan.limits.also)
 
     def _turn(self, on: bool) -> None:
         key = self.sender().property("key")

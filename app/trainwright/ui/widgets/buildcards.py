@@ -21,6 +21,7 @@ from trainwright.ui.widgets.buttons import Button
 
 if TYPE_CHECKING:
     from trainwright.build import Candidate, Part
+    from trainwright.build.answer import Done
     from trainwright.build.upgrades import Upgrade
 
 ORDER: tuple[PartKind, ...] = (
@@ -39,7 +40,7 @@ def title_of(candidate: "Candidate") -> str:
 
 def time_of(candidate: "Candidate") -> str:
     """Return how long the work takes, or how fast it goes where nobody says how much it is."""
-    run = candidate.report.time.run_seconds
+    run = candidate.run
     if run is not None:
         return tr("pc.build.run", time=duration(run.value, language()), span=_range(run))
     rate = candidate.rate
@@ -80,6 +81,15 @@ def _part(part: "Part") -> str:
     return tr("pc.build.yours" if all_ else "pc.build.yours-some", part=name, count=part.owned)
 
 
+def _work(done: "Done") -> str:
+    """Return a workload's name, the time of its run or its rate, and how often it is done."""
+    known = done.report.time.run_seconds or done.rate
+    said = f"{figure(known)}{_range(known)}" if known is not None else tr("pc.unknown")
+    if done.run is None:
+        return tr("pc.work.done-fits", name=done.plan.name, figure=said)
+    return tr("pc.work.done", name=done.plan.name, figure=said, times=f"{done.times:g}")
+
+
 class BuildCard(Surface):
     """One build: its figures, its parts, what limits it and what the next step buys."""
 
@@ -99,6 +109,8 @@ class BuildCard(Surface):
         self._add_buttons(head, rank, in_plan=in_plan)
         self.column.addLayout(head)
         self.column.addWidget(Label(self._figures(), px=tokens.LABEL, colour="text2", wrap=True))
+        for done in candidate.works if candidate.others else ():
+            self.column.addWidget(Label(_work(done), px=tokens.LABEL, wrap=True))
         self.column.addWidget(Hairline())
         self.column.addLayout(self._parts())
         self.column.addWidget(Label(candidate.bottleneck, px=tokens.LABEL, wrap=True))
