@@ -4,20 +4,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from trainwright.messages import Message, UserError
+from trainwright.messages import UserError
 from trainwright.messages.units import GIB, count, number
 from trainwright.plan.schema import Plan
 from trainwright.ui.i18n import language, tr
 from trainwright.ui.plans import UNNAMED
 from trainwright.ui.widgets.picker import Option, plain
-
-
-def checkpointing_name(value: str) -> Message:
-    """Return what a kind of checkpointing is called."""
-    word, _, spacing = value.partition("-")
-    if word == "every":
-        return Message.of("ui.checkpointing.every", spacing=int(spacing))
-    return Message.of(f"ui.checkpointing.{word}")
 
 
 def search_models(text: str) -> list[Option]:
