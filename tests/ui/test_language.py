@@ -14,9 +14,9 @@ from walk import SCREENS, settle, texts
 from trainwright.catalog.parts import PartKind, list_parts
 from trainwright.cli.run import run
 from trainwright.data import hardware_db, resources
-from trainwright.messages import LANGUAGES, Message, units
+from trainwright.messages import LANGUAGES, Message, keys, units
 from trainwright.profile.presets import presets
-from trainwright.ui import filedialogs, i18n, keys, money
+from trainwright.ui import filedialogs, i18n, money
 from trainwright.ui.i18n import say
 from trainwright.workload import Settings
 

@@ -38,6 +38,13 @@ def board_to_save(parent: QWidget) -> Path | None:
     return filedialogs.file_to_write(parent, tr("ui.mig.save"), "gpu.mig.yaml", kinds, "mig.yaml")
 
 
+def page_to_save(parent: QWidget, plan_name: str) -> Path | None:
+    """Ask where to write the answer to a plan; None where nobody chose."""
+    name = f"{plan_name}.html".replace("/", "-")
+    kinds = f"{tr('ui.share.page')} (*.html);;PDF (*.pdf)"
+    return filedialogs.file_to_write(parent, tr("ui.action.share"), name, kinds, "html")
+
+
 def about_edits(parent: QWidget, what: Message) -> str:
     """Ask what becomes of unsaved edits: ``save``, ``discard``, or empty to stay."""
     from trainwright.ui.widgets.questiondialog import QuestionDialog

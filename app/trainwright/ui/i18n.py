@@ -6,7 +6,7 @@ from typing import Any, Literal
 from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QTranslator
 
 from trainwright.messages import Language, Message, render
-from trainwright.ui.keys import spelled_out, worded
+from trainwright.messages.keys import spelled_out, worded
 
 _language: Language = "en"
 _pseudo = False

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from trainwright.messages import Message
+from trainwright.messages.keys import key_name, value_name
 from trainwright.plan.edit import with_keys
 from trainwright.plan.schema import Plan
-from trainwright.ui.keys import key_name, value_name
 from trainwright.workload import Inputs, ModelSource, Workload
 
 UNNAMED = "untitled"

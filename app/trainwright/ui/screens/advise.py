@@ -13,13 +13,13 @@ from PySide6.QtWidgets import (
 
 from trainwright.advise.advice import Advice, Choice, Reason, Relaxation, what_becomes
 from trainwright.messages import Message
+from trainwright.messages.keys import key_name, value_name
 from trainwright.messages.units import GIB
 from trainwright.quoting import json_text
 from trainwright.ui import tokens
 from trainwright.ui.charts.scatter import Point, Scatter
 from trainwright.ui.figures import figure, gib
 from trainwright.ui.i18n import Text, say, tr
-from trainwright.ui.keys import key_name, value_name
 from trainwright.ui.paint import STATE_ICON, Drawing
 from trainwright.ui.screens.searching import SearchStrip
 from trainwright.ui.session import Session

@@ -6,15 +6,15 @@ from typing import Any
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from trainwright.messages import Message
+from trainwright.messages.keys import short, value_name
+from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
 from trainwright.ui import plans, tokens
 from trainwright.ui.glance import Glance
 from trainwright.ui.i18n import tr
-from trainwright.ui.keys import short, value_name
 from trainwright.ui.names import (
     gpu_name,
     model_facts,
-    model_name,
     search_gpus,
 )
 from trainwright.ui.partstaken import put_part

@@ -4,8 +4,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from trainwright.messages import Message
 from trainwright.messages.catalogue import Language, known, render
+from trainwright.messages.message import Message
 
 _SECTIONS = ("settings.", "workload.inputs.", "workload.", "machine.", "limits.")
 _KEY = re.compile(r"\b(?:settings|workload|machine|limits)(?:\.[a-z_]+)+")
@@ -19,7 +19,7 @@ def short(key: str) -> str:
 
 def key_name(key: str) -> Message | None:
     """Return what the form calls a key; None for one that no place of the window shows."""
-    ids = (f"ui.key.{key}", f"ui.key.{short(key)}")
+    ids = (f"ui.key.{key}", f"ui.key.{short(key)}", f"ui.key.loader.{key}")
     return next((Message.of(id) for id in ids if known(id)), None)
 
 
