@@ -530,7 +530,7 @@ def test_figures_are_copied_as_text_markdown_and_image(opened, qtbot):
     plan = window.screen_named("plan")
     plan.verdict.customContextMenuRequested.emit(QPoint(4, 4))
     menu = plan.verdict.findChild(QMenu)
-    text, markdown, image = menu.actions()
+    text, markdown, csv, image = menu.actions()
     clipboard = QApplication.clipboard()
     text.trigger()
     rows = dict(line.split("\t") for line in clipboard.text().splitlines())
@@ -540,6 +540,8 @@ def test_figures_are_copied_as_text_markdown_and_image(opened, qtbot):
     lines = clipboard.text().splitlines()
     assert len(lines) == len(rows) + 2
     assert {line.count("|") for line in lines} == {3}
+    csv.trigger()
+    assert len(clipboard.text().splitlines()) == len(rows) + 1
     image.trigger()
     assert clipboard.pixmap().width() == plan.verdict.width() * plan.devicePixelRatioF()
     menu.close()
