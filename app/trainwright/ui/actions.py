@@ -71,6 +71,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("language", "view", "translate", "F3"),
     Action("full-screen", "view", "arrows-out", "F11"),
     Action("shortcuts", "help", "keyboard", "Ctrl+/"),
+    Action("about", "help", "info", "Shift+F1"),
 )
 
 GROUPS: tuple[Group, ...] = ("file", "edit", "go", "view", "help")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QInputDialog, QWidget
 
+from trainwright import __version__
 from trainwright.messages import Message
 from trainwright.ui import filedialogs
 from trainwright.ui.i18n import tr
@@ -63,6 +64,19 @@ def show_review(parent: QWidget, tool: str, lines: Sequence[Message]) -> None:
                             Message.of("ui.review.text", count=len(lines)))  # fmt: skip
     dialog.offer(("close",), "close")
     dialog.list_lines(lines)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+
+
+def show_about(parent: QWidget) -> None:
+    """Show the version, the licence, and those of what Trainwright depends on."""
+    from trainwright.ui.licences import parts
+    from trainwright.ui.widgets.questiondialog import QuestionDialog
+
+    dialog = QuestionDialog(parent, Message.of("ui.about.title", version=__version__),
+                            Message.of("ui.about.text"))  # fmt: skip
+    dialog.offer(("close",), "close")
+    dialog.list_lines([str(part) for part in parts()])
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
 

@@ -101,6 +101,7 @@ class Window(QMainWindow):
             "language": self.switch_language,
             "full-screen": self.switch_full_screen,
             "shortcuts": self.show_shortcuts,
+            "about": partial(asking.show_about, self),
         }
 
     # Views
