@@ -8,7 +8,7 @@ TESTS ?= tests/unit tests/ui tests/accuracy
 # Models of each installed library that `make coverage` looks at; 0: all, which takes hours.
 SAMPLE ?= 60
 
-.PHONY: run test lint unit bench accuracy recipes coverage profiles messages clean
+.PHONY: run test lint unit bench accuracy recipes coverage profiles messages desktop clean
 
 run: $(VENV)/run.stamp
 	@$(BIN)/python scripts/run.py
@@ -50,6 +50,17 @@ profiles: $(VENV)/test.stamp
 
 messages: $(VENV)/test.stamp
 	$(BIN)/python scripts/compile_messages.py
+
+# Adds the app to the menus of this account, and opens *.plan.yaml with it.
+DATA := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)
+desktop: $(VENV)/run.stamp
+	install -d $(DATA)/applications
+	sed 's|^Exec=|Exec=$(abspath $(BIN))/|' packaging/trainwright.desktop > $(DATA)/applications/trainwright.desktop
+	install -Dm644 packaging/trainwright-mime.xml $(DATA)/mime/packages/trainwright.xml
+	install -Dm644 packaging/trainwright.metainfo.xml $(DATA)/metainfo/trainwright.metainfo.xml
+	install -Dm644 resources/icons/trainwright.svg $(DATA)/icons/hicolor/scalable/apps/trainwright.svg
+	-update-mime-database $(DATA)/mime
+	-update-desktop-database $(DATA)/applications
 
 $(VENV)/run.stamp: pyproject.toml scripts/environment.sh
 	@scripts/environment.sh $(VENV) "."

@@ -1,12 +1,15 @@
 """The catalog's browser as its reader uses it."""
 
+from csv import reader
+from io import StringIO
 from itertools import permutations, product
 from typing import get_args
 
 import pytest
-from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QLabel, QMenu
 
 from trainwright.catalog import GpuRecord, find_cpu, find_gpu, list_parts
 from trainwright.catalog.part_kinds import KINDS as RECORDS
@@ -180,3 +183,24 @@ def test_every_kind_can_be_filtered_and_sorted_by_every_column():
                 assert sorted(shelf.find("", column, descending=descending)) == list(
                     range(len(shelf.records))
                 )
+
+
+def test_the_catalogue_is_copied_with_its_heads_as_text_markdown_and_csv(opened):
+    window = opened()
+    window.go("catalog")
+    table = window.screen_named("catalog").table
+    table.customContextMenuRequested.emit(QPoint(4, 4))
+    menu = table.findChild(QMenu)
+    text, markdown, csv, _image = menu.actions()
+    copied = {}
+    for name, action in (("text", text), ("markdown", markdown), ("csv", csv)):
+        action.trigger()
+        copied[name] = QGuiApplication.clipboard().text()
+    menu.close()
+    rows = list(reader(StringIO(copied["csv"])))
+    assert len(rows) == table.parts.rowCount() + 1
+    assert rows[0] == table.heads()
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert any(cell == "GeForce RTX 4090" for row in rows for cell in row)
+    assert len(copied["text"].splitlines()) == len(rows)
+    assert len(copied["markdown"].splitlines()) == len(rows) + 1

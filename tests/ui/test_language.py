@@ -1,13 +1,24 @@
 """What people read is in their language: Qt's own words, digits, names and sentences."""
 
+import re
+from typing import get_args
+
 import fakes
 import pytest
+import yaml
 from babel import numbers
+from babel.messages.pofile import read_po
 from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QLineEdit
+from walk import SCREENS, settle, texts
 
+from trainwright.catalog.parts import PartKind, list_parts
 from trainwright.cli.run import run
-from trainwright.messages import LANGUAGES, units
+from trainwright.data import hardware_db, resources
+from trainwright.messages import LANGUAGES, Message, keys, units
+from trainwright.profile.presets import presets
 from trainwright.ui import filedialogs, i18n, money
+from trainwright.ui.i18n import say
+from trainwright.workload import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +74,92 @@ def test_no_thin_space_is_left_in_a_figure_of_the_command_line(language, monkeyp
     printed = capsys.readouterr().out
     assert "," in printed
     assert "\u202f" not in printed
+
+
+KEY = re.compile(r"\b(?:settings|workload|machine|limits)\.[a-z_]+|\b[a-z]+_[a-z_]+\b")
+ID = re.compile(
+    r"\b(?:ui|pc|time|memory|plan|advise|probe|mig|bench|verify|review)\.[a-z]+[.-][a-z]"
+)
+WORD = re.compile(r"(?<![\w./~-])[A-Za-z][a-z]{2,}(?![\w/]|[.-]\w)")
+NAMES = """
+GiB MiB KiB Gbit TFLOPS ECC PCIe NVLink CUDA PyTorch Python Transformers Accelerate DeepSpeed
+Kubernetes Docker Slurm Linux Windows NVIDIA Apple Intel Trainwright Hugging Face Markdown
+LoRA QLoRA DoRA rsLoRA AdamW Lion Muon Adafactor torch transformers diffusers timm peft torchao
+bitsandbytes torchrun amdgpu eager sdpa flash plain axolotl accelerate lightning nanogpt torchvision
+fused foreach adamw bit pin item python fio iostat gen Debian Delete Alt Ctrl Shift English Max Mini
+Micro
+"""
+"""What Korean texts call so too: names, units, keys of a keyboard, words of PyTorch's options."""
+
+
+def names_of_the_catalogue():
+    """Return the words of all that the catalogue and the presets call by name."""
+    named = [record.name for kind in get_args(PartKind) for record in list_parts(kind)]
+    named += [gpu.architecture for gpu in list_parts("gpu")]
+    named += [text for preset in presets().values() for text in (preset.name, preset.family)]
+    return {word for text in named for word in re.findall(r"[A-Za-z]+", text)}
+
+
+def said_in(window):
+    """Return what every place says, with the place."""
+    for place in SCREENS:
+        window.go(place)
+        settle(window)
+        yield from ((place, text) for text in set(texts(window)))
+    for action in window.actions_by_id.values():
+        yield from (("menu", text) for text in (action.text(), action.toolTip()))
+
+
+def quoted():
+    """Return what is quoted as it was said: commands, code, and where a price was read."""
+    found = {"CUDA out of memory", "from trainwright.diagnose.callback", "trainwright diagnose --"}
+    for file in hardware_db("price").glob("*.yaml"):
+        rules = yaml.safe_load(file.read_text(encoding="utf-8"))["prices"]
+        found |= {rule["basis"] for rule in rules if "basis" in rule}
+    return found
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_place_says_an_id_a_key_or_a_word_of_the_other_language(opened, preferences, language):
+    preferences.language = language
+    said = list(said_in(opened()))
+    assert len(said) > 700
+    assert [one for one in said if KEY.search(one[1]) or ID.search(one[1])] == []
+    if language == "ko":
+        sources, known = quoted(), set(NAMES.split()) | names_of_the_catalogue()
+        own = [one for one in said if not any(text in one[1] for text in sources)]
+        words = [(*one, word) for one in own for word in WORD.findall(one[1])]
+        assert [one for one in words if one[-1] not in known] == []
+    else:
+        korean = {text for _, text in said if re.search("[가-힣]", text)}
+        assert korean == {"한국어"}  # how a language is found by who reads no other
+
+
+def sentences(language):
+    catalogue = resources("i18n", language)
+    for file in sorted(catalogue.glob("*.po")):
+        with file.open("rb") as opened_file:
+            for entry in read_po(opened_file):
+                texts = entry.string if isinstance(entry.string, tuple) else (entry.string,)
+                yield from ((entry.id, text) for text in texts if text)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_sentences_of_the_window_have_labels_where_files_have_keys(language):
+    settings = [f"settings.{name}" for name in Settings.model_fields if name != "loader"]
+    shown = [keys.spelled_out(text, language) for _, text in sentences(language)]
+    left = {key for key in settings for text in shown if re.search(rf"{key}\b", text)}
+    assert left == set()
+
+
+def test_undo_and_advice_name_settings_and_values_as_the_form_does(opened, qtbot):
+    window = opened()
+    window.session.set_key("settings.optimizer", "adamw-8bit")
+    assert say(window.session.undo_label) == "Optimizer AdamW 8-bit"
+    window.session.set_key("workload.inputs.mean_tokens", 700)
+    assert say(window.session.undo_label) == "Mean length 700"
+    window.session.set_key("settings.compile", True)
+    assert say(window.session.undo_label) == "torch.compile on"
+    message = Message.of("advise.relax.setting", setting="checkpointing", value="every-2",
+                         used=1 << 30, total=1 << 31)  # fmt: skip
+    assert say(message).startswith("Set Checkpointing to Every 2 blocks")

@@ -20,7 +20,7 @@ from trainwright.messages import LANGUAGES, Message, UserError, render
 from trainwright.plan.chosen import Chosen
 from trainwright.plan.file import read
 from trainwright.plan.report import Verdict
-from trainwright.ui import i18n, places, tokens
+from trainwright.ui import i18n, paint, places, tokens
 from trainwright.ui.actions import ACTIONS
 from trainwright.ui.app import prepared
 from trainwright.ui.i18n import say
@@ -28,7 +28,7 @@ from trainwright.ui.preferences import Preferences
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.cards import WhatIfCard
 from trainwright.ui.widgets.controls import Stepper
-from trainwright.ui.widgets.verdict import LegendKey
+from trainwright.ui.widgets.verdict import LegendKey, VerdictCard
 
 
 def drop(window, path):
@@ -530,7 +530,7 @@ def test_figures_are_copied_as_text_markdown_and_image(opened, qtbot):
     plan = window.screen_named("plan")
     plan.verdict.customContextMenuRequested.emit(QPoint(4, 4))
     menu = plan.verdict.findChild(QMenu)
-    text, markdown, image = menu.actions()
+    text, markdown, csv, image = menu.actions()
     clipboard = QApplication.clipboard()
     text.trigger()
     rows = dict(line.split("\t") for line in clipboard.text().splitlines())
@@ -540,6 +540,8 @@ def test_figures_are_copied_as_text_markdown_and_image(opened, qtbot):
     lines = clipboard.text().splitlines()
     assert len(lines) == len(rows) + 2
     assert {line.count("|") for line in lines} == {3}
+    csv.trigger()
+    assert len(clipboard.text().splitlines()) == len(rows) + 1
     image.trigger()
     assert clipboard.pixmap().width() == plan.verdict.width() * plan.devicePixelRatioF()
     menu.close()
@@ -808,6 +810,26 @@ def test_a_window_of_any_size_keeps_it_on_every_place(opened, preferences, langu
             spin(20)
             assert (place, window.width(), window.height()) == (place, *size)
             assert window.status.geometry().bottom() < window.height()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_title_of_a_verdict_is_whole_in_the_smallest_window(qtbot, language):
+    i18n.use(language)
+    plan = read(fakes.EXAMPLE)
+    answered = fakes.report(plan, fakes.core().resolve(plan), 2.6)
+    card = VerdictCard()
+    qtbot.addWidget(card)
+    card.resize(410, 216)
+    with qtbot.waitExposed(card):
+        card.show()
+    for verdict in Verdict:
+        card.show_report(replace(answered, verdict=verdict), 1)
+        paint.runs = []
+        card.repaint()
+        runs, paint.runs = paint.runs, None
+        title = i18n.tr(f"ui.verdict.{verdict.value}")
+        assert [run.elided for run in runs if run.text == title] == [False], title
+    i18n.use("en")
 
 
 def test_the_first_window_is_no_larger_than_its_screen(qapp, preferences):

@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QEventLoop, QRectF, Qt, QTimer
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QApplication,
+    QComboBox,
+    QLabel,
+    QWidget,
+)
 
 from trainwright.ui import doors, i18n, paint
 from trainwright.ui.widgets.base import Scroll
@@ -50,6 +57,38 @@ def problems(window: Any, screen: str) -> Iterator[str]:
     for widget in window.findChildren(QWidget):
         if widget.isVisible():
             yield from (f"{screen}: {text}" for text in wrong_with(widget))
+
+
+_SAID = ("text", "toolTip", "accessibleName", "accessibleDescription", "placeholderText")
+
+
+def texts(window: Any) -> Iterator[str]:
+    """Yield all that a screen says: painted, written, chosen from, spoken and in tables."""
+    paint.runs = []
+    shown = [widget for widget in window.findChildren(QWidget) if widget.isVisible()]
+    for widget in shown:
+        widget.repaint()
+    runs, paint.runs = paint.runs, None
+    yield from (run.text for run in runs)
+    for widget in shown:
+        for way in _SAID:
+            said = getattr(widget, way, None)
+            if callable(said):  # some of ours have parts of that name
+                yield said()
+        if isinstance(widget, QComboBox):
+            yield from (widget.itemText(place) for place in range(widget.count()))
+        if isinstance(widget, QAbstractItemView):
+            yield from cells(widget)
+
+
+def cells(table: QAbstractItemView) -> Iterator[str]:
+    """Yield the texts of a table's first rows."""
+    model = table.model()
+    for row in range(min(model.rowCount(), 30)):
+        for column in range(model.columnCount()):
+            text = model.index(row, column).data()
+            if isinstance(text, str):
+                yield text
 
 
 def painted(runs: list[paint.Run]) -> Iterator[str]:

@@ -16,12 +16,13 @@ from trainwright.advise import (
 from trainwright.advise.report import as_json
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.estimate import show_support, verdict
+from trainwright.cli.estimate import show_support
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, render
 from trainwright.plan import file
+from trainwright.plan.saying import verdict
 from trainwright.plan.schema import Plan
 from trainwright.workload.defaults import meaningful
 

@@ -2,28 +2,33 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainwright import saving
 from trainwright.advise import ways_out
 from trainwright.advise.whatif import NEXT_TO_NOTHING, WhatIf, whatifs
 from trainwright.advise.whatif import as_json as whatifs_as_json
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.comparing import Answered, compared
-from trainwright.cli.parsing import Command, option
+from trainwright.cli.parsing import Command, NamedPath, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
 from trainwright.estimate.inputs import Pipeline
 from trainwright.estimate.roofpoints import RoofPoint, Roofs
 from trainwright.estimate.scaling import ScalingPoint
 from trainwright.explain import Kind, Quantity, Unit
+from trainwright.export.page import page as written_page
 from trainwright.messages import Message
 from trainwright.messages.units import gib, percent
 from trainwright.plan import file
-from trainwright.plan.evaluate import Facts, evaluate, loader_bytes, operators_of, with_limits
+from trainwright.plan.evaluate import Facts, evaluate, operators_of, with_limits
 from trainwright.plan.report import Report, Verdict, as_json, roofs_as_json
+from trainwright.plan.saying import memory_totals, times, verdict
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving_rows import serving_rows
 from trainwright.workload.defaults import meaningful
@@ -56,6 +61,7 @@ _SLOWEST = 15
 @option("--ops", is_flag=True, help="cli.option.ops")
 @option("--what-if", "what_if", is_flag=True, help="cli.option.what-if")
 @option("--compare", "others", multiple=True, metavar="PLAN", help="cli.option.compare")
+@option("--page", type=NamedPath(), metavar="FILE.html", help="cli.option.page")
 @options.tracing
 @options.common
 @click.pass_obj
@@ -66,6 +72,7 @@ def command(
     ops: bool,
     what_if: bool,
     others: tuple[str, ...],
+    page: Path | None,
 ) -> Answer:
     """Evaluate the plan; with others, side by side."""
     if others:
@@ -73,6 +80,8 @@ def command(
         return compared(tuple(_answered(one, terminal) for one in sources), verdict)
     answered = _answered(source, terminal)
     plan, facts, report = answered.plan, answered.facts, answered.report
+    if page is not None:
+        saving.write(page, written_page(plan, facts, report, terminal.language, date.today()))
     operators = operators_of(plan, facts) if ops else None
     changes = whatifs(plan, facts, report, ways=ways_out) if what_if else ()
 
@@ -130,19 +139,17 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
     screen.line()
     screen.table(
         [(term.name, term, _share(term, memory.allocated_peak)) for term in memory.terms]
-        + [(total.name, total, "") for total in _totals(report)],
+        + [(total.name, total, "") for total in memory_totals(report)],
         title=Message.of("cli.estimate.memory"),
         numbers=(1, 2),
     )
-    rates = (time.step_seconds, time.samples_per_second, time.tokens_per_second)
-    figures = (*rates, time.epoch_seconds, time.run_seconds)
     if time.refusal is not None:
         screen.say("cli.estimate.time", "bold")
         screen.indented(time.refusal)
         screen.line()
     else:
         screen.table(
-            [(each.name, each, screen.interval(each)) for each in figures if each is not None]
+            [(each.name, each, screen.interval(each)) for each in times(report)]
             + [
                 (Message.of("cli.estimate.bottleneck"), _bottleneck(report), ""),
             ],
@@ -301,37 +308,6 @@ def _show_pipeline(screen: "Screen", pipeline: Pipeline) -> None:
         screen.say("cli.estimate.remedies", "bold")
         screen.bullets(message for _, message in pipeline.remedies)
         screen.line()
-
-
-def verdict(report: Report) -> Message:
-    """Return the verdict as a sentence with its figures."""
-    memory = report.memory
-    if memory.host is not None and memory.host.value > (report.host_total or float("inf")):
-        return Message.of("cli.verdict.no-host", need=memory.host.value, has=report.host_total)
-    need = loader_bytes(report.time) + (memory.host.value if memory.host is not None else 0.0)
-    if need > (report.host_total or float("inf")):
-        return Message.of("cli.verdict.no-loader", need=need, has=report.host_total)
-    left = memory.device_total.value - memory.device_used_p95.value
-    over = "-over" if report.verdict is Verdict.TIGHT and left < 0 else ""
-    return Message.of(
-        f"cli.verdict.{report.verdict.value}{over}",
-        used=memory.device_used.value,
-        p95=memory.device_used_p95.value,
-        total=memory.device_total.value,
-        left=abs(left),
-    )
-
-
-def _totals(report: Report) -> tuple[Quantity, ...]:
-    memory = report.memory
-    return (
-        memory.allocated_peak,
-        memory.reserved_peak,
-        memory.device_used,
-        memory.device_used_p95,
-        memory.device_total,
-        *([memory.host] if memory.host is not None else []),
-    )
 
 
 def _share(part: Quantity, whole: Quantity) -> Quantity | str:

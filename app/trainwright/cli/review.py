@@ -101,7 +101,7 @@ def show_review(screen: "Screen", found: Review) -> None:
     if found.report is not None:
         from trainwright.cli.estimate import MARKS as VERDICTS
         from trainwright.cli.estimate import STYLES as COLOURS
-        from trainwright.cli.estimate import verdict
+        from trainwright.plan.saying import verdict
 
         mark, style = VERDICTS[found.report.verdict], COLOURS[found.report.verdict]
         screen.line(f"{mark} {screen.text(verdict(found.report))}", style)

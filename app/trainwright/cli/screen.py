@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from trainwright.cli import figures
-from trainwright.explain import Quantity
+from trainwright.explain import Quantity, figures
 from trainwright.messages import Language, Message, render
 from trainwright.messages.units import FORMATS
 from trainwright.quoting import visible

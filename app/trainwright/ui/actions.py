@@ -43,6 +43,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("save-as", "file", "floppy-disk", "Ctrl+Shift+S"),
     Action("rename", "file", "pencil-simple", "Ctrl+R"),
     Action("copy-summary", "file", "copy", "Ctrl+Shift+C"),
+    Action("share", "file", "share-network", "Ctrl+P"),
     Action("quit", "file", "x", "Ctrl+Q"),
     Action("undo", "edit", "arrow-u-up-left", "Ctrl+Z"),
     Action("redo", "edit", "arrow-u-up-right", "Ctrl+Shift+Z"),
@@ -70,6 +71,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("language", "view", "translate", "F3"),
     Action("full-screen", "view", "arrows-out", "F11"),
     Action("shortcuts", "help", "keyboard", "Ctrl+/"),
+    Action("about", "help", "info", "Shift+F1"),
 )
 
 GROUPS: tuple[Group, ...] = ("file", "edit", "go", "view", "help")

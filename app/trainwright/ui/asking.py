@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QInputDialog, QWidget
 
+from trainwright import __version__
 from trainwright.messages import Message
 from trainwright.ui import filedialogs
 from trainwright.ui.i18n import tr
@@ -28,8 +29,7 @@ def file_to_open(parent: QWidget) -> Path | None:
 def plan_to_add(parent: QWidget) -> Path | None:
     """Ask for another plan that the same PC is for; None where nobody chose."""
     kinds = tr("ui.open.filter") + " (*.plan.yaml)"
-    path, _ = QFileDialog.getOpenFileName(parent, tr("pc.work.add"), "", kinds)
-    return Path(path) if path else None
+    return filedialogs.file_to_read(parent, tr("pc.work.add"), kinds)
 
 
 def file_to_save(parent: QWidget, plan_name: str) -> Path | None:
@@ -43,6 +43,13 @@ def board_to_save(parent: QWidget) -> Path | None:
     """Ask where to save a MIG board; None where nobody chose."""
     kinds = tr("ui.open.filter.mig") + " (*.mig.yaml)"
     return filedialogs.file_to_write(parent, tr("ui.mig.save"), "gpu.mig.yaml", kinds, "mig.yaml")
+
+
+def page_to_save(parent: QWidget, plan_name: str) -> Path | None:
+    """Ask where to write the answer to a plan; None where nobody chose."""
+    name = f"{plan_name}.html".replace("/", "-")
+    kinds = f"{tr('ui.share.page')} (*.html);;PDF (*.pdf)"
+    return filedialogs.file_to_write(parent, tr("ui.action.share"), name, kinds, "html")
 
 
 def about_edits(parent: QWidget, what: Message) -> str:
@@ -63,6 +70,19 @@ def show_review(parent: QWidget, tool: str, lines: Sequence[Message]) -> None:
                             Message.of("ui.review.text", count=len(lines)))  # fmt: skip
     dialog.offer(("close",), "close")
     dialog.list_lines(lines)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+
+
+def show_about(parent: QWidget) -> None:
+    """Show the version, the licence, and those of what Trainwright depends on."""
+    from trainwright.ui.licences import parts
+    from trainwright.ui.widgets.questiondialog import QuestionDialog
+
+    dialog = QuestionDialog(parent, Message.of("ui.about.title", version=__version__),
+                            Message.of("ui.about.text"))  # fmt: skip
+    dialog.offer(("close",), "close")
+    dialog.list_lines([str(part) for part in parts()])
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
 

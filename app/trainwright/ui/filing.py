@@ -189,6 +189,23 @@ class Filing:
         self._session.noticed.emit(Message.of("ui.mig.saved", file=path.name))
         return True
 
+    def share(self) -> None:
+        """Ask where to, and write the answer as a page or a PDF."""
+        plan = self._session.plan
+        if plan is None or self._session.report is None:
+            return
+        path = asking.page_to_save(self._window, plan_name(plan))
+        if path is None:
+            return
+        from trainwright.ui.sharing import share
+
+        try:
+            share(self._session, path)
+        except UserError as error:
+            self._session.noticed.emit(error.message)
+        else:
+            self._session.noticed.emit(Message.of("ui.share.saved", path=str(path)))
+
     # What others did to the file
 
     def look_at_files(self) -> None:

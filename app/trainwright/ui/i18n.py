@@ -6,6 +6,7 @@ from typing import Any, Literal
 from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QTranslator
 
 from trainwright.messages import Language, Message, render
+from trainwright.messages.keys import spelled_out, worded
 
 _language: Language = "en"
 _pseudo = False
@@ -64,7 +65,7 @@ def say(text: Text) -> str:
     """Return the text of a message in the current language."""
     if isinstance(text, str):
         return text
-    sentence = render(text, _language)
+    sentence = spelled_out(render(worded(text), _language), _language)
     return lengthened(sentence) if _pseudo else sentence
 
 

@@ -1,23 +1,15 @@
 """What models, GPUs and settings are called, and how they are found by typing."""
 
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from trainwright.messages import Message, UserError
+from trainwright.messages import UserError
 from trainwright.messages.units import GIB, count, number
+from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
 from trainwright.ui.i18n import language, tr
 from trainwright.ui.plans import UNNAMED
 from trainwright.ui.widgets.picker import Option, plain
-
-
-def checkpointing_name(value: str) -> Message:
-    """Return what a kind of checkpointing is called."""
-    word, _, spacing = value.partition("-")
-    if word == "every":
-        return Message.of("ui.checkpointing.every", spacing=int(spacing))
-    return Message.of(f"ui.checkpointing.{word}")
 
 
 def search_models(text: str) -> list[Option]:
@@ -48,23 +40,6 @@ def search_gpus(text: str) -> list[Option]:
 def plan_name(plan: Plan) -> str:
     """Return what the plan is called; in the reader's language where nobody named it."""
     return tr("ui.plan.unnamed") if plan.name == UNNAMED else plan.name
-
-
-def model_name(plan: Plan) -> str:
-    """Return what the plan's model is called."""
-    from trainwright.profile.presets import presets
-
-    source = plan.model
-    if source.preset is not None:
-        known = presets().get(source.preset)
-        return known.name if known else source.preset
-    if source.hf is not None:
-        parts = source.hf.replace("\\", "/").split("/")
-        folders = [part for part in parts if part != "config.json" and ".safetensors" not in part]
-        return folders[-1] if folders else source.hf
-    if source.pt2 is not None:
-        return Path(source.pt2).name
-    return source.timm or (source.python.factory if source.python else "")
 
 
 @lru_cache(maxsize=256)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from trainwright.messages import Message
+from trainwright.messages.keys import key_name, value_name
 from trainwright.plan.edit import with_keys
 from trainwright.plan.schema import Plan
 from trainwright.workload import Inputs, ModelSource, Workload
@@ -79,7 +80,7 @@ def _lora_for(plan: Plan, task: str) -> Any:
 
 def edit_label(key: str, value: Any) -> Message:
     """Return what an edit of a key is called in the undo command."""
-    name = Message.of(f"ui.key.{key.removeprefix('settings.')}")
+    name = key_name(key) or key
     if value is None:
         return Message.of("ui.edit.free", name=name)
-    return Message.of("ui.edit.set", name=name, value=value)
+    return Message.of("ui.edit.set", name=name, value=value_name(key, value))

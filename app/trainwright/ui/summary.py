@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from trainwright.plan.saying import about, settings_of
 from trainwright.quoting import markdown
 from trainwright.ui import doors
 from trainwright.ui.figures import figure
@@ -16,10 +17,11 @@ def summary(session: Session) -> str:
 
 
 def _lines(session: Session) -> Iterator[str]:
-    plan, report = session.plan, session.report
-    if plan is None or report is None:
+    plan, facts, report = session.plan, session.facts, session.report
+    if plan is None or facts is None or report is None:
         return
     yield f"**{markdown(plan_name(plan))}**: {tr(f'ui.verdict.{report.verdict.value}')}"
+    yield " · ".join(markdown(say(each)) for each in about(plan, facts))
     yield ""
     memory, time = report.memory, report.time
     for quantity in (memory.device_used, memory.device_used_p95, memory.device_total, memory.free):
@@ -30,5 +32,5 @@ def _lines(session: Session) -> Iterator[str]:
     for rate in (*rates, time.epoch_seconds, time.run_seconds):
         if rate is not None:
             yield f"- {markdown(say(rate.name))}: {figure(rate)}"
-    settings = report.settings.model_dump(exclude_none=True)
-    yield "- " + ", ".join(f"{key}={value}" for key, value in settings.items())
+    named = (f"{say(name)} {say(value)}" for _, name, value in settings_of(plan, report))
+    yield "- " + ", ".join(map(markdown, named))

@@ -86,6 +86,7 @@ class Window(QMainWindow):
             "save-as": self.save_as,
             "rename": self.rename,
             "copy-summary": self.copy_summary,
+            "share": self.share,
             "quit": self.close,
             "undo": self.undo,
             "redo": self.redo,
@@ -100,6 +101,7 @@ class Window(QMainWindow):
             "language": self.switch_language,
             "full-screen": self.switch_full_screen,
             "shortcuts": self.show_shortcuts,
+            "about": partial(asking.show_about, self),
         }
 
     # Views
@@ -277,7 +279,7 @@ class Window(QMainWindow):
         self.notice.pass_by()  # it spoke of the plan before this edit
         session = self.session
         plan = session.plan if session else None
-        for id in ("save", "save-as", "rename", "copy-summary", "make-it-fit", "free-all",
+        for id in ("save", "save-as", "rename", "make-it-fit", "free-all",
                    "go-export", "go-advise", "explain", "pick-model", "pick-gpu"):  # fmt: skip
             self.actions_by_id[id].setEnabled(plan is not None)
             if id in self._tools:
@@ -309,6 +311,9 @@ class Window(QMainWindow):
 
     def _show_answer(self) -> None:
         report = self.session.report if self.session else None
+        for id in ("copy-summary", "share"):
+            settled = report is not None and not (self.session and self.session.provisional)
+            self.actions_by_id[id].setEnabled(settled)
         if report is not None:
             from trainwright.ui.widgets.verdict import STATE
 
@@ -364,6 +369,11 @@ class Window(QMainWindow):
 
         QGuiApplication.clipboard().setText(summary(self.session))
         self.notice.say(tr("ui.copied"))
+
+    def share(self) -> None:
+        """Ask where to, and write the answer as a page or a PDF."""
+        if self.filing is not None:
+            self.filing.share()
 
     def undo(self) -> None:
         """Take the last edit back."""

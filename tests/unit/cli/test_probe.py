@@ -3,8 +3,8 @@
 import psutil
 import pytest
 
-from trainwright.cli.figures import plain
 from trainwright.explain import Unit
+from trainwright.explain.figures import plain
 from trainwright.messages import LANGUAGES, Message, render
 from trainwright.probe import benchmarks
 from trainwright.probe.benchmark import Outcome

@@ -13,13 +13,13 @@ from PySide6.QtWidgets import (
 
 from trainwright.advise.advice import Advice, Choice, Reason, Relaxation, what_becomes
 from trainwright.messages import Message
+from trainwright.messages.keys import key_name, value_name
 from trainwright.messages.units import GIB
 from trainwright.quoting import json_text
 from trainwright.ui import tokens
 from trainwright.ui.charts.scatter import Point, Scatter
 from trainwright.ui.figures import figure, gib
-from trainwright.ui.i18n import say, tr
-from trainwright.ui.names import checkpointing_name
+from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.paint import STATE_ICON, Drawing
 from trainwright.ui.screens.searching import SearchStrip
 from trainwright.ui.session import Session
@@ -204,7 +204,7 @@ def brief(settings: Any, *, served: bool = False) -> str:
         precision=settings.precision,
         micro=settings.micro_batch,
         steps=settings.accumulation,
-        checkpointing=checkpointing_name(settings.checkpointing),
+        checkpointing=value_name("checkpointing", settings.checkpointing),
     )
 
 
@@ -262,7 +262,7 @@ class ChoiceCard(Surface):
         grid.setColumnStretch(2, 1)
         shown = self._choice.reasons if all_of_them else self._choice.reasons[:3]
         for line, reason in enumerate(shown):
-            name = Label(reason.setting, px=tokens.LABEL, colour="text2", mono=True)
+            name = Label(_name(reason), px=tokens.LABEL, colour="text2")
             value = Label(_value(reason), px=tokens.LABEL, weight=600)
             top = Qt.AlignmentFlag.AlignTop
             grid.addWidget(name, line, 0, top)
@@ -279,14 +279,18 @@ class ChoiceCard(Surface):
         more = say(reason.flips) if reason.flips is not None else ""
         if more:
             column.addWidget(Label(more, px=tokens.MICRO, colour="text3", wrap=True))
-        holder.setToolTip(plain_tip(reason.source))
+        estimated = reason.source == "estimate"
+        holder.setToolTip(plain_tip(tr("ui.kind.estimated") if estimated else reason.source))
         return holder
 
 
-def _value(reason: Reason) -> str:
-    if isinstance(reason.value, bool):
-        return tr("ui.on" if reason.value else "ui.off")
-    return str(reason.value)
+def _name(reason: Reason) -> Text:
+    return key_name(reason.setting) or reason.setting
+
+
+def _value(reason: Reason) -> Text:
+    value = value_name(reason.setting, reason.value)
+    return value if isinstance(value, Message) else str(value)
 
 
 class Rank(QWidget):

@@ -5,12 +5,13 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout
 
 from trainwright.messages import Message, UserError
 from trainwright.plan.edit import with_keys
+from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
 from trainwright.prices import Currency
 from trainwright.ui import plans, tokens
 from trainwright.ui.buying import PRESETS, STEPS, amount_in, budget_of, nearest_step
 from trainwright.ui.money import amount, currency_of, in_short
-from trainwright.ui.names import model_name, search_models
+from trainwright.ui.names import search_models
 from trainwright.ui.screens.buildwishes import WishRow
 from trainwright.ui.screens.choices import TASKS
 from trainwright.ui.session import Session

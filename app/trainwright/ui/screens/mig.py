@@ -73,7 +73,7 @@ class MigScreen(QWidget):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(tokens.L, tokens.M, tokens.L, 0)
         outer.setSpacing(tokens.M)
-        head = MigHead()
+        self._head = head = MigHead()
         outer.addWidget(head)
         self.gpu, self.number = head.gpu, head.number
         self.undo, self.redo = head.undo, head.redo
@@ -115,7 +115,8 @@ class MigScreen(QWidget):
     def minimumSizeHint(self) -> QSize:
         """Return the least size: in a narrow window the right side's cards go below the others."""
         least = super().minimumSizeHint()
-        return QSize(self._left.minimumSize().width() + 2 * tokens.L, least.height())
+        wide = max(self._left.minimumSize().width(), self._head.minimumSizeHint().width())
+        return QSize(wide + 2 * tokens.L, least.height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Move the cards to where the width has room for them."""

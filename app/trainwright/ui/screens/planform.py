@@ -6,15 +6,15 @@ from typing import Any
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from trainwright.messages import Message
+from trainwright.messages.keys import short, value_name
+from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
 from trainwright.ui import plans, tokens
 from trainwright.ui.glance import Glance
 from trainwright.ui.i18n import tr
 from trainwright.ui.names import (
-    checkpointing_name,
     gpu_name,
     model_facts,
-    model_name,
     search_gpus,
 )
 from trainwright.ui.partstaken import put_part
@@ -215,7 +215,9 @@ class PlanForm(Surface):
                      applies=trains)  # fmt: skip
         self._number(group, "settings.accumulation", "", lock=True, settings="accumulation",
                      applies=trains)  # fmt: skip
-        spacings: list[Choice] = [(key, checkpointing_name(key)) for key in choices.CHECKPOINTING]
+        spacings: list[Choice] = [
+            (key, value_name("checkpointing", key)) for key in choices.CHECKPOINTING
+        ]
         self._combo(group, "settings.checkpointing", spacings, values.setting("checkpointing"),
                     applies=applies.checkpoints)  # fmt: skip
         self._switch(group, "settings.activation_offload", applies=applies.checkpoints)
@@ -329,7 +331,7 @@ class PlanForm(Surface):
     def _add(
         self, group: Group, key: str, control: Any, value: Any, *, lock: bool, applies: Any
     ) -> None:
-        name = Message.of(f"ui.key.{values.short(key)}")
+        name = Message.of(f"ui.key.{short(key)}")
         made = Lock(name, free=False) if lock else None
         if made is not None:
             made.clicked.connect(self._toggle(key, value))
@@ -348,7 +350,7 @@ class PlanForm(Surface):
     def _combo(
         self, group: Group, key: str, choices: list[Choice], value: Any, *, applies: Any = None
     ) -> None:
-        combo = Combo(choices, choices[0][0], name=Message.of(f"ui.key.{values.short(key)}"))
+        combo = Combo(choices, choices[0][0], name=Message.of(f"ui.key.{short(key)}"))
         combo.chosen.connect(lambda chosen: self._session.set_key(key, chosen))
         lock = key.startswith("settings.")
         self._add(group, key, combo, value, lock=lock, applies=applies)
@@ -356,13 +358,13 @@ class PlanForm(Surface):
     def _segments(
         self, group: Group, key: str, choices: list[Choice], value: Any, *, applies: Any = None
     ) -> None:
-        name = Message.of(f"ui.key.{values.short(key)}")
+        name = Message.of(f"ui.key.{short(key)}")
         segments = Segmented(choices, choices[0][0], name=name)
         segments.chosen.connect(lambda chosen: self._session.set_key(key, chosen))
         self._add(group, key, segments, value, lock=True, applies=applies)
 
     def _switch(self, group: Group, key: str, *, applies: Any = None) -> None:
-        name = values.short(key)
+        name = short(key)
         switch = Switch(False, name=Message.of(f"ui.key.{name}"),
                         on=Message.of("ui.on"), off=Message.of("ui.off"))  # fmt: skip
         switch.chosen.connect(lambda on: self._session.set_key(key, on))
@@ -382,7 +384,7 @@ class PlanForm(Surface):
         applies: Any = None,
     ) -> None:
         stepper = Stepper(
-            max(low, 1), name=Message.of(f"ui.key.{values.short(key)}"), low=0 if absent else low,
+            max(low, 1), name=Message.of(f"ui.key.{short(key)}"), low=0 if absent else low,
             unit=Message.of(f"ui.unit.{unit}") if unit else "", doubling=doubling,
             absent=Message.of("ui.form.absent") if absent else "",
         )  # fmt: skip

@@ -17,13 +17,6 @@ def power_limit(plan: Plan) -> int:
     return round(plan.machine.gpus[0].power_limit_w or 0) if plan.machine.gpus else 0
 
 
-def short(key: str) -> str:
-    """Return a key without the section that the form shows it in."""
-    for prefix in ("settings.", "workload.inputs.", "workload."):
-        key = key.removeprefix(prefix)
-    return key
-
-
 def setting(name: str) -> Callable[[Plan, FullSettings | None], Any]:
     """Return what reads a setting: the plan's own, or else what fills it."""
 

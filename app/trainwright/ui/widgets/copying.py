@@ -1,6 +1,7 @@
-"""Copy as text, Markdown or image: a context menu on everything that shows figures."""
+"""Copy as text, Markdown, CSV or image: a context menu on everything that shows figures."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
@@ -9,32 +10,36 @@ from PySide6.QtWidgets import QMenu, QWidget
 from trainwright.estimate.roofpoints import Roofs
 from trainwright.explain import Quantity
 from trainwright.plan.report import Report
-from trainwright.quoting import markdown, sheet_cell, visible
+from trainwright.quoting import csv_row, markdown, sheet_cell, visible
 from trainwright.ui import doors
 from trainwright.ui.charts.roofline import point_name, point_text
 from trainwright.ui.figures import figure
 from trainwright.ui.i18n import say, tr
 
-Rows = Sequence[tuple[str, str]]
-"""(name, value) pairs, in the order shown."""
+Rows = Sequence[Sequence[str]]
+"""Cells in the order shown; of figures, (name, value) pairs."""
 
 
-def offer_copies(widget: QWidget, rows: Callable[[], Rows]) -> None:
-    """Give a widget the menu; it opens by the right button and by the menu key."""
+def offer_copies(
+    widget: QWidget, rows: Callable[[], Rows], heads: Callable[[], Sequence[str]] = tuple
+) -> None:
+    """Give a widget the menu; it opens by the right button and by the menu key.
 
-    def copy_text() -> None:
-        QGuiApplication.clipboard().setText(as_text(rows()))
+    Pairs of a name and a value need no heads.
+    """
 
-    def copy_markdown() -> None:
-        QGuiApplication.clipboard().setText(as_markdown(rows()))
+    def copy(form: Callable[[Rows, Sequence[str]], str]) -> None:
+        QGuiApplication.clipboard().setText(form(rows(), heads()))
 
     def copy_image() -> None:
         QGuiApplication.clipboard().setPixmap(widget.grab())
 
-    copies = {"text": copy_text, "markdown": copy_markdown, "image": copy_image}
+    copies: dict[str, Callable[[], None]] = {
+        name: partial(copy, form) for name, form in _FORMS.items()
+    }
 
     def show(place: QPoint) -> None:
-        menu = copy_menu(widget, copies)
+        menu = copy_menu(widget, copies | {"image": copy_image})
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(widget.mapToGlobal(place))
 
@@ -50,16 +55,30 @@ def copy_menu(widget: QWidget, copies: Mapping[str, Callable[[], None]]) -> QMen
     return menu
 
 
-def as_text(rows: Rows) -> str:
-    """Return rows as lines that paste into two columns of a spreadsheet."""
-    return "\n".join("\t".join(sheet_cell(visible(cell)) for cell in row) for row in rows)
+def as_text(rows: Rows, heads: Sequence[str] = ()) -> str:
+    """Return rows as lines that paste into the columns of a spreadsheet."""
+    lines = [heads, *rows] if heads else rows
+    return "\n".join("\t".join(sheet_cell(visible(cell)) for cell in row) for row in lines)
 
 
-def as_markdown(rows: Rows) -> str:
-    """Return rows as a Markdown table."""
-    head = (f"| {tr('ui.copy.what')} | {tr('ui.copy.value')} |", "| --- | ---: |")
-    cells = (f"| {markdown(name)} | {markdown(value)} |" for name, value in rows)
-    return "\n".join((*head, *cells))
+def as_markdown(rows: Rows, heads: Sequence[str] = ()) -> str:
+    """Return rows as a Markdown table, the last column at the right."""
+    heads = heads or _pair()
+    rule = ["---"] * (len(heads) - 1) + ["---:"]
+    lines = (heads, rule, *([markdown(cell) for cell in row] for row in rows))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def as_csv(rows: Rows, heads: Sequence[str] = ()) -> str:
+    """Return rows as CSV with a line of heads."""
+    return "".join(csv_row(map(visible, line)) for line in (heads or _pair(), *rows))
+
+
+def _pair() -> Sequence[str]:
+    return tr("ui.copy.what"), tr("ui.copy.value")
+
+
+_FORMS = {"text": as_text, "markdown": as_markdown, "csv": as_csv}
 
 
 def memory_rows(report: Report | None) -> Rows:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QPlainTextEdit, QVBo
 
 from trainwright.messages import Message
 from trainwright.ui import tokens
-from trainwright.ui.i18n import say, tr
+from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Heading, Label, slim
 from trainwright.ui.widgets.buttons import Button
@@ -48,7 +48,7 @@ class QuestionDialog(QDialog):
             self.buttons[answer] = button
         self.buttons[best].setFocus()
 
-    def list_lines(self, lines: Sequence[Message]) -> None:
+    def list_lines(self, lines: Sequence[Text]) -> None:
         """Show sentences below the text, one a paragraph, to read and to copy."""
         self.shown = self._text(Message.of("ui.review.list"))
         self.shown.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)

@@ -29,6 +29,7 @@ from trainwright.ui.i18n import Text, say
 from trainwright.ui.paint import draw_icon
 from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import slim
+from trainwright.ui.widgets.copying import offer_copies
 
 Index = QModelIndex | QPersistentModelIndex
 ROW, HEAD, PAD, MARK, ARROW = 30, 32, 10, 14, 14
@@ -215,6 +216,20 @@ class Table(QTableView):
         slim(self.verticalScrollBar())
         slim(self.horizontalScrollBar())
         self.selectionModel().currentChanged.connect(self._moved)
+        offer_copies(self, self.texts, self.heads)
+
+    def heads(self) -> list[str]:
+        """Return the titles of the columns that are shown."""
+        return [self.parts.headings[section].text for section in self._shown()]
+
+    def texts(self) -> list[list[str]]:
+        """Return all rows as texts, in the order shown."""
+        index, columns = self.parts.index, self._shown()
+        rows = range(self.parts.rowCount())
+        return [[self.parts.cell(index(row, column)).text for column in columns] for row in rows]
+
+    def _shown(self) -> list[int]:
+        return [at for at in range(len(self.parts.headings)) if not self.isColumnHidden(at)]
 
     def _widen(self) -> None:
         """Give each column its width, or more where its title needs it."""

@@ -196,8 +196,9 @@ class VerdictCard(Painted):
                 px=tokens.SECTION, weight=500, colour=state)  # fmt: skip
         d.write(left_of_margin, 12, value_width, 34, value,
                 px=tokens.DISPLAY, weight=600, colour=state)  # fmt: skip
-        used = d.write(70, 12, left_of_margin - 82, 34, self._title(),
-                       px=tokens.DISPLAY, weight=600, colour=state)  # fmt: skip
+        room = left_of_margin - 82
+        used = d.write(70, 12, room, 34, self._title(),
+                       px=_largest(self._title(), room), weight=600, colour=state)  # fmt: skip
         where = self._where()
         room = left_of_margin - 92 - used
         if tokens.width(where, tokens.SECTION, 500) <= room:
@@ -356,6 +357,12 @@ class VerdictCard(Painted):
         height = 214 + (_KEY_HEIGHT + 1) * max(0, len(rows) - 1)
         if self.height() != height:
             self.setFixedHeight(height)
+
+
+def _largest(title: str, room: float) -> int:
+    """Return the largest size in which a title is whole: its words matter more than its looks."""
+    sizes = (tokens.DISPLAY, tokens.FIGURE, tokens.SECTION)
+    return next((px for px in sizes if tokens.width(title, px, 600) <= room), tokens.LABEL)
 
 
 def _margin(size: float) -> str:

@@ -1,6 +1,6 @@
 """Quantities as text: a readable unit, and a mark that says how the value is known."""
 
-from trainwright.explain import Kind, Quantity, Unit
+from trainwright.explain.quantity import Kind, Quantity, Unit
 from trainwright.messages import Language, Message, render
 from trainwright.messages.units import FORMATS, MIB, durations
 

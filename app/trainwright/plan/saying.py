@@ -1,0 +1,82 @@
+"""The answer to a plan in sentences and rows, for whoever prints it."""
+
+from pathlib import Path
+
+from trainwright.explain import Quantity
+from trainwright.messages import Message
+from trainwright.messages.keys import key_name, value_name
+from trainwright.plan.evaluate import Facts, loader_bytes
+from trainwright.plan.report import Report, Verdict
+from trainwright.plan.schema import Plan
+from trainwright.profile.presets import presets
+from trainwright.workload.defaults import meaningful
+
+
+def verdict(report: Report) -> Message:
+    """Return the verdict as a sentence with its figures."""
+    memory = report.memory
+    if memory.host is not None and memory.host.value > (report.host_total or float("inf")):
+        return Message.of("cli.verdict.no-host", need=memory.host.value, has=report.host_total)
+    need = loader_bytes(report.time) + (memory.host.value if memory.host is not None else 0.0)
+    if need > (report.host_total or float("inf")):
+        return Message.of("cli.verdict.no-loader", need=need, has=report.host_total)
+    left = memory.device_total.value - memory.device_used_p95.value
+    over = "-over" if report.verdict is Verdict.TIGHT and left < 0 else ""
+    return Message.of(
+        f"cli.verdict.{report.verdict.value}{over}",
+        used=memory.device_used.value,
+        p95=memory.device_used_p95.value,
+        total=memory.device_total.value,
+        left=abs(left),
+    )
+
+
+def memory_totals(report: Report) -> tuple[Quantity, ...]:
+    """Return what is allocated, reserved and used, and what the device and the host have."""
+    memory = report.memory
+    device = (memory.device_used, memory.device_used_p95, memory.device_total)
+    host = (memory.host,) if memory.host is not None else ()
+    return (memory.allocated_peak, memory.reserved_peak, *device, *host)
+
+
+def times(report: Report) -> tuple[Quantity, ...]:
+    """Return a step, rates, an epoch and a run, as far as they are known."""
+    time = report.time
+    rates = (time.step_seconds, time.samples_per_second, time.tokens_per_second)
+    found = (*rates, time.epoch_seconds, time.run_seconds)
+    return tuple(each for each in found if each is not None)
+
+
+def about(plan: Plan, facts: Facts) -> tuple[str | Message, ...]:
+    """Return what a plan is about: model, task, length of a sample where it has one, GPUs."""
+    tokens = facts.inputs.sequence_length
+    length = (Message.of("export.page.tokens", count=tokens),) if tokens else ()
+    return model_name(plan), value_name("task", plan.workload.task), *length, facts.machine.named
+
+
+def settings_of(plan: Plan, report: Report) -> tuple[tuple[str, str | Message, str | Message], ...]:
+    """Return (key, what it is called, its value) of the settings that mean something here."""
+    return tuple(
+        (key, key_name(key) or key, _said(value_name(key, value)))
+        for key, value in meaningful(report.settings, plan.workload).items()
+        if value is not None
+    )
+
+
+def _said(value: object) -> str | Message:
+    return value if isinstance(value, Message) else str(value)
+
+
+def model_name(plan: Plan) -> str:
+    """Return what the plan's model is called."""
+    source = plan.model
+    if source.preset is not None:
+        known = presets().get(source.preset)
+        return known.name if known else source.preset
+    if source.hf is not None:
+        parts = source.hf.replace("\\", "/").split("/")
+        folders = [part for part in parts if part != "config.json" and ".safetensors" not in part]
+        return folders[-1] if folders else source.hf
+    if source.pt2 is not None:
+        return Path(source.pt2).name
+    return source.timm or (source.python.factory if source.python else "")
