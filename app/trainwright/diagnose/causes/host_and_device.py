@@ -4,11 +4,7 @@ A GPU that idles waits for its host. What the host's cores do meanwhile says for
 busy, or more than launching takes, make batches; none busy, they wait themselves.
 """
 
-from trainwright.diagnose.causes.parallelism import (
-    MFU,
-    cores_make_batches,
-    device_idles,
-)
+from trainwright.diagnose.causes.parallelism import MFU, cores_make_batches, device_idles
 from trainwright.diagnose.causes.rules import above, at_least, below, less_than, rules_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import (

@@ -13,12 +13,7 @@ from trainwright.diagnose.causes.rules import (
     yes,
 )
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures.cost import (
-    copies_slowly,
-    late_batch,
-    loader_alone,
-    offloads,
-)
+from trainwright.diagnose.measures.cost import copies_slowly, late_batch, loader_alone, offloads
 from trainwright.diagnose.measures.figures import (
     cores_of_usable,
     data_wait,
