@@ -20,25 +20,11 @@ from trainwright.diagnose.fixes import fixes
 from trainwright.diagnose.gains import gain, measured_gain
 from trainwright.diagnose.likeness import Likeness, likeness
 from trainwright.diagnose.reliability import reliability
-from trainwright.diagnose.roots import (
-    DOUBTED,
-    EXPLAINED,
-    PARTS,
-    WITHIN_OPERATORS,
-    among,
-    explains,
-)
+from trainwright.diagnose.roots import DOUBTED, EXPLAINED, PARTS, WITHIN_OPERATORS, among, explains
 from trainwright.diagnose.symptoms import symptoms
 from trainwright.diagnose.traits import measured, traits
 from trainwright.diagnose.unseen import unseen
-from trainwright.diagnose.verdict import (
-    Cause,
-    Confidence,
-    Diagnosis,
-    RuledOut,
-    Signal,
-    Verdict,
-)
+from trainwright.diagnose.verdict import Cause, Confidence, Diagnosis, RuledOut, Signal, Verdict
 from trainwright.diagnose.wording import wording
 from trainwright.messages import Message
 
@@ -201,9 +187,7 @@ def _alike(cause: Cause, cases: list[Case], alike: Likeness, evidence: Evidence)
     best = max(own, key=lambda case: case.strength, default=_case(cause, "", (), evidence))
     verdict = _verdict(best, evidence)
     return replace(
-        verdict,
-        confidence=Confidence.LOW,
-        signals=(*verdict.signals, *alike.signals(cause)),
+        verdict, confidence=Confidence.LOW, signals=(*verdict.signals, *alike.signals(cause))
     )
 
 

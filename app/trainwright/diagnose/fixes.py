@@ -11,10 +11,7 @@ from trainwright.diagnose.measures.cost import memory_share
 from trainwright.diagnose.measures.figures import lowest_capability, number, on_cpu, on_gpu
 from trainwright.diagnose.measures.kernels import capped_by_board
 from trainwright.diagnose.measures.trials import factor_of, saved_by, step_times
-from trainwright.diagnose.measures.work import (
-    waits_for_the_interpreter,
-    workers_starve_computing,
-)
+from trainwright.diagnose.measures.work import waits_for_the_interpreter, workers_starve_computing
 from trainwright.diagnose.refuted import WORTH, refuted
 from trainwright.diagnose.verdict import Cause, Fix
 from trainwright.diagnose.wording import wording
@@ -364,10 +361,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.MEMORY, "empty-cache"): (_saying("empty-cache"), _expandable),
     (Cause.MEMORY, "fragmentation"): (_expandable, _smaller_batch),
     (Cause.MEMORY, "full"): (_smaller_batch, _checkpointing, _expandable, _less_at_once),
-    (Cause.MEMORY, "offload"): (
-        _on_device,
-        _checkpointing,
-    ),
+    (Cause.MEMORY, "offload"): (_on_device, _checkpointing),
     (Cause.MEMORY, "garbage"): (_saying("garbage"),),
     (Cause.MEMORY, "recomputation"): (_saying("no-checkpointing", checkpointing="none"),),
     (Cause.MEMORY, "heap"): (_heap,),

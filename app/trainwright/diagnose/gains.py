@@ -217,10 +217,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     ),
     (Cause.TUNING, "kernels"): (saved_by("kernels"),),
     (Cause.TUNING, "shapes"): (saved_by("shapes"),),
-    (Cause.TUNING, "padding"): (
-        saved_by("padding"),
-        number("setup.sequence_padding"),
-    ),
+    (Cause.TUNING, "padding"): (saved_by("padding"), number("setup.sequence_padding")),
     (Cause.MEMORY, "empty-cache"): (
         saved_by("without_empty_cache"),
         time_share("empty_cache_seconds"),
@@ -274,8 +271,5 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     (Cause.MONITORING, "synchronisation"): (saved_by("without_synchronisation"),),
     (Cause.MONITORING, "profiler"): (saved_by("without_profiler"),),
     (Cause.MONITORING, "anomaly-detection"): (saved_by("without_anomaly_detection"),),
-    (Cause.MONITORING, "logging"): (
-        saved_by("without_logging"),
-        _logs,
-    ),
+    (Cause.MONITORING, "logging"): (saved_by("without_logging"), _logs),
 }

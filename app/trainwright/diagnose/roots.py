@@ -28,10 +28,7 @@ EXPLAINED: dict[tuple[Cause, str], AnyOf] = {
         (Cause.SCHEDULING, "threads"),
     ),
     (Cause.INPUT, "fetch"): ((Cause.MEMORY, "swapping"),),
-    (Cause.TUNING, "kernels"): (
-        (Cause.MEMORY, "heap"),
-        (Cause.SCHEDULING, "other-programs-gpu"),
-    ),
+    (Cause.TUNING, "kernels"): ((Cause.MEMORY, "heap"), (Cause.SCHEDULING, "other-programs-gpu")),
     (Cause.TUNING, "shapes"): ((Cause.MEMORY, "full"),),
     (Cause.COMMUNICATION, "straggler"): (
         (Cause.SCHEDULING, "power"),

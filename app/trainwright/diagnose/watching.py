@@ -7,12 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from trainwright.diagnose.evidence import RECORD, Evidence
-from trainwright.diagnose.evidence_readings import (
-    GpuReadings,
-    HostReadings,
-    Spread,
-    Throttle,
-)
+from trainwright.diagnose.evidence_readings import GpuReadings, HostReadings, Spread, Throttle
 from trainwright.diagnose.recorder import surroundings
 from trainwright.messages import Message, UserError, render
 from trainwright.probe.monitor.sampler import Reader, Sampler

@@ -218,15 +218,10 @@ RULES = {
               above(2, 3, CLIFF), above(4, 4, CLIFF), variant="full"),
         _memory("experiments.shapes", given(_memory_is_full, saved_by("shapes")), "share",
               above(0.3, 3, ROOM), variant="full"),
-        _memory(
-            "experiments.doubled_batch",
-            given(offloads, doubled_batch),
-            "times",
-            below(
-                1.4, 2, "assumed: what is kept elsewhere is moved once for samples of any number"
-            ),
-            variant="offload",
-        ),
+        _memory("experiments.doubled_batch", given(offloads, doubled_batch), "times",
+              below(1.4, 2,
+                    "assumed: what is kept elsewhere is moved once for samples of any number"),
+              variant="offload"),
         _memory("host.io_wait", given(_nothing_left, number("host.io_wait")), "share",
               above(0.1, 2, "assumed: where no memory is left, what drives do is paging"),
               variant="swapping"),
@@ -328,15 +323,10 @@ RULES = {
               "word", any_of(1, "assumed: pictures in memory are no loader's"), variant="kernels"),
         _tuning("experiments.shapes", given(_memory_is_full, saved_by("shapes")), "share",
               above(0.3, -3, ROOM), variant="shapes"),
-        _tuning(
-            "profile.tensor_core",
-            given(_odd_widths, tensor_cores_of_eligible),
-            "share",
-            below(
-                0.3, 2, "NVIDIA, Deep Learning Performance Guide: widths in multiples of 8 (fp16)"
-            ),
-            variant="shapes",
-        ),
+        _tuning("profile.tensor_core", given(_odd_widths, tensor_cores_of_eligible), "share",
+              below(0.3, 2,
+                    "NVIDIA, Deep Learning Performance Guide: widths in multiples of 8 (fp16)"),
+              variant="shapes"),
         _tuning("steps.uneven", given(_shapes_change, uneven), "times", above(1.8, 2, ANEW),
               above(4, 3, ANEW), variant="compile"),
     ),

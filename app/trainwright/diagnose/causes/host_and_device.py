@@ -4,11 +4,7 @@ A GPU that idles waits for its host. What the host's cores do meanwhile says for
 busy, or more than launching takes, make batches; none busy, they wait themselves.
 """
 
-from trainwright.diagnose.causes.parallelism import (
-    MFU,
-    cores_make_batches,
-    device_idles,
-)
+from trainwright.diagnose.causes.parallelism import MFU, cores_make_batches, device_idles
 from trainwright.diagnose.causes.rules import above, at_least, below, less_than, rules_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import (
@@ -183,12 +179,9 @@ INPUT = (
     _input("experiments.faster_cpu", given(cores_make_batches, saved_by("faster_cpu")), "share",
         above(0.15, 3, "assumed: a faster processor makes the batches sooner that fill its cores"),
         variant="preprocessing"),
-    _input(
-        "experiments.doubled_batch",
-        given(_device_rests, doubled_batch),
-        "times",
-        above(1.8, 3, "assumed: a GPU that idles takes more samples a step for less, a loader not"),
-    ),
+    _input("experiments.doubled_batch", given(_device_rests, doubled_batch), "times",
+          above(1.8, 3,
+                "assumed: a GPU that idles takes more samples a step for less, a loader not")),
     _input("steps.rest", _beside_the_passes, "share",
           above(0.4, 2, "assumed: beside passes and update a step does little but get its batch"),
           above(0.6, 3, "assumed: beside passes and update a step does little but get its batch")),
@@ -269,14 +262,9 @@ TUNING = (
           below(0.15, 2, MFU), variant="kernels"),
 )  # fmt: skip
 SCHEDULING = (
-    _scheduling(
-        "host.runnable_threads",
-        given(
-            at_least(0.25, number("host.throttled_periods")),
-            ratio("host.runnable_threads", "host.run_cores"),
-        ),
-        "times",
-        above(2, 2, "assumed: twice as many threads want a core as the quota lets run"),
-        variant="quota",
-    ),
+    _scheduling("host.runnable_threads",
+          given(at_least(0.25, number("host.throttled_periods")),
+                ratio("host.runnable_threads", "host.run_cores")), "times",
+          above(2, 2, "assumed: twice as many threads want a core as the quota lets run"),
+          variant="quota"),
 )  # fmt: skip

@@ -13,12 +13,7 @@ from trainwright.diagnose.causes.rules import (
     yes,
 )
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures.cost import (
-    copies_slowly,
-    late_batch,
-    loader_alone,
-    offloads,
-)
+from trainwright.diagnose.measures.cost import copies_slowly, late_batch, loader_alone, offloads
 from trainwright.diagnose.measures.figures import (
     cores_of_usable,
     data_wait,
@@ -194,12 +189,9 @@ RULES = (
     _rule("gpus.utilisation", given(_waits, utilisation), "share",
           below(0.5, 1, "torch-tb-profiler: utilisation below 50 %"),
           above(0.9, -1, "MLPerf Storage: an accelerator that is busy 90 % is fed well enough")),
-    _rule(
-        "gpus.utilisation",
-        given(_never_busy, utilisation),
-        "share",
-        below(0.03, 2, "assumed: kernels that are launched late still run for a tenth of the time"),
-    ),
+    _rule("gpus.utilisation", given(_never_busy, utilisation), "share",
+          below(0.03, 2,
+                "assumed: kernels that are launched late still run for a tenth of the time")),
     _rule("gpus.idle_share", given(on_gpu, reading("gpus.idle_share")), "share",
           above(0.15, 1, ASSUMED)),
     _rule("loading.pace", loader_pace, "times",
@@ -240,15 +232,11 @@ RULES = (
           below(0.4, 2, ASSUMED), variant="fetch"),
     _rule("loading.workers_cpu", given(_may_wait, reading("loading.workers_cpu")), "share",
           above(0.8, 2, ASSUMED), variant="preprocessing"),
-    _rule(
-        "host.utilisation",
-        given(
-            lambda evidence: on_gpu(evidence) and _may_wait(evidence), number("host.utilisation")
-        ),
-        "share",
-        above(0.85, 1, "assumed: cores that are full make batches, where a GPU idles"),
-        variant="preprocessing",
-    ),
+    _rule("host.utilisation",
+          given(lambda evidence: on_gpu(evidence) and _may_wait(evidence),
+                number("host.utilisation")), "share",
+          above(0.85, 1, "assumed: cores that are full make batches, where a GPU idles"),
+          variant="preprocessing"),
     _rule("host.utilisation", given(_cores_are_its_own, number("host.utilisation")), "share",
           above(0.95, 2, "assumed: all that a run on GPUs needs all cores for is its batches"),
           variant="preprocessing"),

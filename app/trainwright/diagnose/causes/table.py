@@ -31,24 +31,9 @@ _SIGNS: dict[Cause, tuple[Rule, ...]] = {
         *trials.PARALLELISM,
         *host_and_device.PARALLELISM,
     ),
-    Cause.INPUT: (
-        *input_pipeline.RULES,
-        *transfer.RULES,
-        *trials.INPUT,
-        *host_and_device.INPUT,
-    ),
-    Cause.TUNING: (
-        *tuning.RULES,
-        *avoidable.TUNING,
-        *trials.TUNING,
-        *host_and_device.TUNING,
-    ),
-    Cause.MEMORY: (
-        *memory.RULES,
-        *avoidable.MEMORY,
-        *offload.RULES,
-        *host_and_device.MEMORY,
-    ),
+    Cause.INPUT: (*input_pipeline.RULES, *transfer.RULES, *trials.INPUT, *host_and_device.INPUT),
+    Cause.TUNING: (*tuning.RULES, *avoidable.TUNING, *trials.TUNING, *host_and_device.TUNING),
+    Cause.MEMORY: (*memory.RULES, *avoidable.MEMORY, *offload.RULES, *host_and_device.MEMORY),
     Cause.COMMUNICATION: communication.RULES,
     Cause.SCHEDULING: (
         *devices.RULES,

@@ -187,14 +187,9 @@ PARALLELISM = (
 )  # fmt: skip
 
 INPUT = (
-    _input(
-        "experiments.single_device",
-        given(_sums_are_quick, saved_by("single_device")),
-        "share",
-        above(
-            0.2, 2, "assumed: what fewer devices save, and no sums of gradients take, is the host's"
-        ),
-    ),
+    _input("experiments.single_device", given(_sums_are_quick, saved_by("single_device")), "share",
+          above(0.2, 2,
+                "assumed: what fewer devices save, and no sums of gradients take, is the host's")),
     _input("experiments.larger_model", doubled_model, "times", *_LARGER),
     _input("experiments.more_cores", given(on_gpu, saved_by_cores), "share",
           above(0.15, 3, "assumed: one core launches what a GPU does, and many make its batches")),

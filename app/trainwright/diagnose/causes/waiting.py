@@ -254,14 +254,9 @@ RULES = {
         _input("steps.uneven", given(_late_by_turns, uneven), "times", above(2, 3, LATE)),
         _input("throughput.expected", given(_late_by_turns, number("throughput.expected_times")),
               "times", above(1.5, 2, LATE)),
-        _input(
-            "loading.queue_empty",
-            given(
-                at_least(1.5, number("throughput.expected_times")), number("loading.queue_empty")
-            ),
-            "share",
-            above(0.04, 1, LATE),
-        ),
+        _input("loading.queue_empty",
+              given(at_least(1.5, number("throughput.expected_times")),
+                    number("loading.queue_empty")), "share", above(0.04, 1, LATE)),
         _input("host.cores_a_worker", given(_workers_wait, cores_a_worker), "share",
               below(0.3, 2, "assumed: workers that make batches work, and those that wait read"),
               variant="fetch"),
@@ -301,15 +296,10 @@ RULES = {
               "share",
               above(0.1, -2, "assumed: processes of one computer share its cores and its memory"),
               variant="exposed"),
-        _communication(
-            "setup.strategy",
-            given(_shards_layers, reading("setup.strategy")),
-            "word",
-            any_of(
-                3, "Megatron-LM: tensor parallel within a computer, it exchanges in every layer"
-            ),
-            variant="exposed",
-        ),
+        _communication("setup.strategy", given(_shards_layers, reading("setup.strategy")), "word",
+              any_of(3,
+                    "Megatron-LM: tensor parallel within a computer, it exchanges in every layer"),
+              variant="exposed"),
     ),
     Cause.PARALLELISM: (
         _parallelism("setup.num_workers", given(_waits_for_pictures, number("setup.num_workers")),

@@ -32,10 +32,7 @@ NARROW = 0.6
 """Share of a link's best rate below which it is narrow: half of the lanes, or a generation less."""
 PAYLOAD = 0.85
 """Share of what a link's lanes carry that copies reach beside headers; assumed."""
-_OF_THE_HOST = (
-    (Cause.MONITORING, "synchronisation"),
-    (Cause.PARALLELISM, "host-bound"),
-)
+_OF_THE_HOST = ((Cause.MONITORING, "synchronisation"), (Cause.PARALLELISM, "host-bound"))
 """Kinds of causes by which a device idles: none takes more than it does."""
 
 

@@ -12,11 +12,7 @@ from trainwright.diagnose.measures.figures import (
     over_gpus,
     throttled,
 )
-from trainwright.diagnose.measures.names import (
-    fills_memory,
-    is_compiled,
-    kernels_of,
-)
+from trainwright.diagnose.measures.names import fills_memory, is_compiled, kernels_of
 from trainwright.diagnose.measures.trials import saved_by
 from trainwright.diagnose.measures.work import any_products_rate, convolutions, score_matrices
 

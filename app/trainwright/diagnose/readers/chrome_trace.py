@@ -50,11 +50,7 @@ def read(chunks: Iterator[str]) -> Found:
         tuple(_missed(trace, steps, stream.cut_off)),
         facts,
         budget=budget.divided(
-            seconds,
-            mean,
-            Message.of(source),
-            of_step=steps.found != "none",
-            on_device=on_device,
+            seconds, mean, Message.of(source), of_step=steps.found != "none", on_device=on_device
         ),
     )
 

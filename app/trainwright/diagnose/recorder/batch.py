@@ -43,12 +43,10 @@ def batch_facts(batch: Any) -> dict[str, Any]:
 def _parted(batch: Any) -> tuple[list[Any], list[Any]]:
     """Return the tensors that a model takes, and those that its answers are compared with."""
     if hasattr(batch, "items") and not hasattr(batch, "cumprod"):
-        named = [
-            (any(word in str(key).lower() for word in _OF_TARGETS), one)
-            for key, one in batch.items()
-        ]
+        named = {key: any(word in str(key).lower() for word in _OF_TARGETS) for key in batch}
         inputs, targets = (
-            [one for told, one in named if told is wanted] for wanted in (False, True)
+            [batch[key] for key, told in named.items() if told is wanted]
+            for wanted in (False, True)
         )
         return _tensors(inputs), _tensors(targets)
     if isinstance(batch, (list, tuple)) and len(batch) > 1:

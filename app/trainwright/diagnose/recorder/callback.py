@@ -94,23 +94,19 @@ class Recorder:
         self.workers: mmap.mmap | None = None
         self._pid = os.getpid()
         self._thread = threading.get_ident()
-        self._times = Times()
         self._current: BatchClock | None = None
         self._updates: UpdateClock | None = UpdateClock()
-        self._counts = dict.fromkeys(COUNTED, 0)
-        self._seconds = dict.fromkeys(COUNTED, 0.0)
-        self._parts = dict.fromkeys(PARTS, 0.0)
+        self._passes = Passes()
+        self._forget()
         self._optimizing = False
-        self._optimizing_since = self._optimizer_seconds = self._mid_step_seconds = 0.0
+        self._optimizing_since = 0.0
         self._setup: dict[str, Any] = {}
         self._failure: dict[str, str] | None = None
         self._batches = self._begun = self._micro_batches = self._optimizer_steps = 0
         self._base: dict[str, Any] = {}
         self._written = self._last = 0.0
         self._profiled = 0
-        self._own_seconds = 0.0
         self._sample = Sample() if sample else None
-        self._passes = Passes()
         self._stack = StackSample(self._thread, self._evaluates) if sample else None
         self._profile: dict[str, Any] = {}
 
@@ -371,10 +367,7 @@ class Recorder:
             return
         self._setup = found.pop("_setup", {}) | self._setup
         if settled(torch_facts() | self._setup).get("device") == "cpu":
-            found |= {
-                "matrix_flops_s": matrix_rate(),
-                "empty_call_seconds": empty_call_seconds(),
-            }
+            found |= {"matrix_flops_s": matrix_rate(), "empty_call_seconds": empty_call_seconds()}
         else:  # operators' own times are their launches' there
             found = {key: found[key] for key in ("kernels_a_step", "flops_a_step") if key in found}
         self._profile = found
@@ -385,16 +378,19 @@ class Recorder:
         if self._sample is not None:
             self._sample.drop()
 
-    def _begin(self) -> None:
-        """Count and time from here on."""
-        self._base, self._begun = observed(), self._batches
-        self._written = time.perf_counter()
+    def _forget(self) -> None:
         self._own_seconds = self._optimizer_seconds = self._mid_step_seconds = 0.0
         self._times = Times()
         self._passes.reset()
         self._counts = dict.fromkeys(COUNTED, 0)
         self._seconds = dict.fromkeys(COUNTED, 0.0)
         self._parts = dict.fromkeys(PARTS, 0.0)
+
+    def _begin(self) -> None:
+        """Count and time from here on."""
+        self._base, self._begun = observed(), self._batches
+        self._written = time.perf_counter()
+        self._forget()
         if self._stack is not None and self._batches == WARM_UP:
             self._stack.start()
         if self.workers is not None:
@@ -473,18 +469,12 @@ class Recorder:
         reads = "device_reads" if on_device else "host_reads"
         found: dict[str, Any] = {
             "steps": max(1, self._batches - self._begun),
-            "empty_cache": counts["empty_cache"],
-            "empty_cache_seconds": seconds["empty_cache"],
-            "garbage_collections": counts["garbage"],
-            "garbage_seconds": seconds["garbage"],
             "synchronisations": counts["synchronise"],
             "item_reads": counts[reads],
             "synchronisation_seconds": seconds["synchronise"] + seconds[reads],
-            "checkpoints": counts["checkpoint"],
-            "checkpoint_seconds": seconds["checkpoint"],
-            "loads": counts["load"],
-            "load_seconds": seconds["load"],
         }
+        for what, key in _COUNTERS.items():
+            found |= {key: counts[what], f"{what}_seconds": seconds[what]}
         if self._updates is None:  # else nobody knows when a batch's own work begins
             found["mid_step_seconds"] = self._mid_step_seconds
         found |= self._passes.counted(self._stack.passes() if self._stack is not None else None)
@@ -495,6 +485,9 @@ COUNTED = (
     *("empty_cache", "garbage", "synchronise", "device_reads", "host_reads"),
     *("checkpoint", "load", "backward"),
 )
+_COUNTERS = {"empty_cache": "empty_cache", "garbage": "garbage_collections",
+             "checkpoint": "checkpoints", "load": "loads"}  # fmt: skip
+"""What is counted -> a record's name for how often."""
 OPTIMIZERS_OWN = ("synchronise", "device_reads", "host_reads")
 """What optimizers do themselves; the rest is done by what a script hooks onto them."""
 PARTS = ("transfer", "communication")

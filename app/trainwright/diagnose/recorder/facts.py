@@ -10,19 +10,12 @@ from . import surroundings
 
 def loader_facts(loader: Any) -> dict[str, Any]:
     """Return what a DataLoader, or its iterator, says of itself."""
-    names = {
-        "num_workers": ("num_workers", "_num_workers"),
-        "prefetch_factor": ("prefetch_factor", "_prefetch_factor"),
-        "pin_memory": ("pin_memory", "_pin_memory"),
-        "persistent_workers": ("persistent_workers", "_persistent_workers"),
-    }
     found: dict[str, Any] = {}
-    for key, choices in names.items():
-        for name in choices:
-            value = getattr(loader, name, None)
-            if isinstance(value, (bool, int)):
-                found[key] = value
-                break
+    for name in ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers"):
+        values = (getattr(loader, each, None) for each in (name, f"_{name}"))
+        value = next((each for each in values if isinstance(each, (bool, int))), None)
+        if value is not None:
+            found[name] = value
     sampler = getattr(loader, "_index_sampler", None)
     batch = getattr(loader, "batch_size", None) or getattr(sampler, "batch_size", None)
     if isinstance(batch, int) and batch > 0:

@@ -14,6 +14,7 @@ from . import surroundings, trial
 from .clock import BatchClock
 from .facts import loader_facts
 from .passes import hook_passes
+from .wrapping import put, put_before
 
 if TYPE_CHECKING:
     from .callback import Recorder
@@ -103,30 +104,21 @@ def _hook_torch(recorder: "Recorder") -> None:
         _wrap(recorder, getattr(torch.cuda, name, None), "synchronize", "synchronise")
     _wrap(recorder, torch, "save", "checkpoint")
     _wrap(recorder, torch, "load", "load")
-    hook_passes(recorder, torch, _put)
+    hook_passes(recorder, torch)
     for name in ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__"):
         _wrap_read(recorder, torch, name)
     profiler = importlib.import_module("torch.autograd.profiler")
     for name in ("_prepare_profiler", "_enable_profiler"):
-        _make_way(recorder, profiler, name)
+        put_before(recorder, profiler, name, lambda *_, **__: _make_way(recorder))
     _note_autocast(recorder, torch)
     _note_parallel(recorder, torch)
     _note_anomaly(recorder)
 
 
-def _make_way(recorder: "Recorder", profiler: Any, name: str) -> None:
+def _make_way(recorder: "Recorder") -> None:
     """End our own look at a step where a profiler of the script begins."""
-    original = getattr(profiler, name, None)
-    if original is None:
-        return
-
-    @functools.wraps(original)
-    def begin(*arguments: Any, **named: Any) -> Any:
-        if recorder.mine():
-            recorder.make_way()
-        return original(*arguments, **named)
-
-    _put(recorder, profiler, name, begin)
+    if recorder.mine():
+        recorder.make_way()
 
 
 def _wrap(recorder: "Recorder", holder: Any, name: str, what: str) -> None:
@@ -143,7 +135,7 @@ def _wrap(recorder: "Recorder", holder: Any, name: str, what: str) -> None:
         finally:
             recorder.counted(what, time.perf_counter() - started)
 
-    _put(recorder, holder, name, call)
+    put(recorder, holder, name, call)
 
 
 def _wrap_read(recorder: "Recorder", torch: Any, name: str) -> None:
@@ -165,14 +157,7 @@ def _wrap_read(recorder: "Recorder", torch: Any, name: str) -> None:
             kind = "host_reads" if self.device.type == "cpu" else "device_reads"
             recorder.counted(kind, time.perf_counter() - started)
 
-    _put(recorder, torch.Tensor, name, call)
-
-
-def _put(recorder: "Recorder", holder: Any, name: str, value: Any) -> None:
-    own = name in vars(holder)
-    previous = vars(holder).get(name)
-    setattr(holder, name, value)
-    recorder.undo.append(lambda: setattr(holder, name, previous) if own else delattr(holder, name))
+    put(recorder, torch.Tensor, name, call)
 
 
 def _hook_loader(recorder: "Recorder") -> None:
@@ -196,7 +181,7 @@ def _hook_loader(recorder: "Recorder") -> None:
         recorder.given(timed, timed.facts or loader_facts(self))
         return batch
 
-    _put(recorder, iterators, "__next__", following)
+    put(recorder, iterators, "__next__", following)
     fetching = importlib.import_module("torch.utils.data._utils.fetch")
     worker = importlib.import_module("torch.utils.data._utils.worker")
     for name in ("_MapDatasetFetcher", "_IterableDatasetFetcher"):
@@ -225,19 +210,15 @@ def _time_fetching(recorder: "Recorder", fetcher: Any, worker: Any) -> None:
             SLOT.pack_into(slots, at, *map(sum, zip(done, spent, strict=True)))
         return result
 
-    _put(recorder, fetcher, "fetch", fetch)
+    put(recorder, fetcher, "fetch", fetch)
 
 
 def _note_autocast(recorder: "Recorder", torch: Any) -> None:
-    original = torch.autocast.__enter__
+    def note(context: Any) -> None:
+        if getattr(context, "_enabled", False) and not torch.compiler.is_compiling():
+            recorder.learnt(precision=_MIXED.get(str(getattr(context, "fast_dtype", ""))))
 
-    @functools.wraps(original)
-    def enter(self: Any) -> Any:
-        if getattr(self, "_enabled", False) and not torch.compiler.is_compiling():
-            recorder.learnt(precision=_MIXED.get(str(getattr(self, "fast_dtype", ""))))
-        return original(self)
-
-    _put(recorder, torch.autocast, "__enter__", enter)
+    put_before(recorder, torch.autocast, "__enter__", note)
 
 
 _MIXED = {"torch.float16": "fp16-mixed", "torch.bfloat16": "bf16-mixed"}
@@ -256,31 +237,21 @@ def _note_anomaly(recorder: "Recorder") -> None:
             if by_name or sys.modules["torch"].is_anomaly_enabled():
                 recorder.learnt(anomaly_detection=True)
 
-        _put(recorder, holder, "__init__", functools.wraps(original)(begin))
+        put(recorder, holder, "__init__", functools.wraps(original)(begin))
 
 
 def _note_parallel(recorder: "Recorder", torch: Any) -> None:
-    parallel = torch.nn.parallel
-    for holder, strategy in (
-        (parallel.DataParallel, "dp"),
-        (parallel.DistributedDataParallel, "ddp"),
-    ):
-        original = holder.__init__
+    def note(module: Any, *_: Any, **named: Any) -> None:
+        parallel = torch.nn.parallel
+        facts: dict[str, Any] = {
+            "strategy": "dp" if isinstance(module, parallel.DataParallel) else "ddp"
+        }
+        if "find_unused_parameters" in named:
+            facts["find_unused_parameters"] = bool(named["find_unused_parameters"])
+        recorder.learnt(**facts)
 
-        def begin(
-            self: Any,
-            *arguments: Any,
-            _original: Any = original,
-            _strategy: str = strategy,
-            **named: Any,
-        ) -> None:
-            facts: dict[str, Any] = {"strategy": _strategy}
-            if "find_unused_parameters" in named:
-                facts["find_unused_parameters"] = bool(named["find_unused_parameters"])
-            recorder.learnt(**facts)
-            _original(self, *arguments, **named)
-
-        _put(recorder, holder, "__init__", functools.wraps(original)(begin))
+    for holder in (torch.nn.parallel.DataParallel, torch.nn.parallel.DistributedDataParallel):
+        put_before(recorder, holder, "__init__", note)
 
 
 def adapter(recorder: "Recorder", base: Any, begin: str, end: str) -> Any:

@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from .clock import BatchClock
+from .wrapping import put, put_before
 
 if TYPE_CHECKING:
     from .callback import Recorder
@@ -28,12 +29,10 @@ class Passes:
     """Sums of blocks without gradients beside the steps, and of what backward computes again."""
 
     def __init__(self) -> None:
-        self.count = self.again_count = 0
-        self.seconds = self.again_seconds = 0.0
         self._block = self._again = 0
         """What has begun, by its identity; 0: nothing."""
-        self._since = self._again_since = 0.0
         self._beside = False
+        self.reset()
 
     def reset(self) -> None:
         """Count from now on; what has begun counts from here."""
@@ -59,10 +58,8 @@ class Passes:
         if self._beside:
             self._add(1, seconds)
         elif current is not None and current.given_at is not None:  # whose batch it is, tells
-            current.passes, current.pass_seconds = (
-                current.passes + 1,
-                current.pass_seconds + seconds,
-            )
+            current.passes += 1
+            current.pass_seconds += seconds
 
     def over(self, timed: BatchClock) -> None:
         """Take what was computed of a batch that is over, where its loader trains nothing."""
@@ -101,22 +98,22 @@ class Passes:
         return found
 
 
-def hook_passes(recorder: "Recorder", torch: Any, put: Any) -> None:
+def hook_passes(recorder: "Recorder", torch: Any) -> None:
     """Note blocks without gradients, and what torch's checkpoints compute again."""
     for holder in (torch.no_grad, torch.inference_mode):
-        _note_block(recorder, torch, holder, put)
+        _note_block(recorder, torch, holder)
     module = importlib.import_module("torch.utils.checkpoint")
     again = getattr(module, "_recomputation_hook", None)  # of checkpoints without reentry
     if again is not None:
-        put(recorder, again, "__enter__", _telling(again.__enter__, recorder.recomputes))
-        put(recorder, again, "__exit__", _telling(again.__exit__, recorder.recomputed))
+        put_before(recorder, again, "__enter__", recorder.recomputes)
+        put_before(recorder, again, "__exit__", lambda block, *_: recorder.recomputed(block))
     reentrant = getattr(module, "CheckpointFunction", None)
     if reentrant is not None:  # it goes on with a backward of its own, where it is over
         put(recorder, reentrant, "backward", staticmethod(_during(reentrant.backward, recorder)))
-    _note_backward(recorder, torch, put)
+    _note_backward(recorder, torch)
 
 
-def _note_block(recorder: "Recorder", torch: Any, holder: Any, put: Any) -> None:
+def _note_block(recorder: "Recorder", torch: Any, holder: Any) -> None:
     compiling = torch.compiler.is_compiling
     enter, leave = holder.__enter__, holder.__exit__
 
@@ -137,15 +134,6 @@ def _note_block(recorder: "Recorder", torch: Any, holder: Any, put: Any) -> None
     put(recorder, holder, "__exit__", end)
 
 
-def _telling(original: Any, note: Any) -> Any:
-    @functools.wraps(original)
-    def call(self: Any, *arguments: Any) -> Any:
-        note(self)
-        return original(self, *arguments)
-
-    return call
-
-
 def _during(original: Any, recorder: "Recorder") -> Any:
     @functools.wraps(original)
     def call(context: Any, *arguments: Any) -> Any:
@@ -158,7 +146,7 @@ def _during(original: Any, recorder: "Recorder") -> Any:
     return call
 
 
-def _note_backward(recorder: "Recorder", torch: Any, put: Any) -> None:
+def _note_backward(recorder: "Recorder", torch: Any) -> None:
     """Time backward as the script calls it; one within it belongs to it."""
     original = torch.autograd.backward
     depth = [0]

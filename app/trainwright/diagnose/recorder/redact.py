@@ -159,9 +159,7 @@ def private(
         name for name in names if len(name) >= LEAST_NAME and name.casefold() not in COMMON_NAMES
     }
     return Private(
-        paths,
-        _any_of(values, "{}"),
-        _any_of(known, "(?<![A-Za-z0-9])(?:{})(?![A-Za-z0-9])"),
+        paths, _any_of(values, "{}"), _any_of(known, "(?<![A-Za-z0-9])(?:{})(?![A-Za-z0-9])")
     )
 
 
@@ -248,14 +246,8 @@ def _given(words: Sequence[str]) -> Iterable[tuple[str, str]]:
 
 # Records
 
-_PROSE = (
-    "source",
-    "note",
-    "failure",
-    "host.foreign_top",
-    "host.other_programs.name",
-    "unavailable",
-)
+_PROSE = ("source", "note", "failure", "host.foreign_top", "host.other_programs.name",
+          "unavailable")  # fmt: skip
 _WORDS = ("profile.top.name", "profile.host_top.name", "trials.to")
 """Names of functions and kernels: a user may be called Adam."""
 

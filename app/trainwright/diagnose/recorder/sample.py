@@ -174,39 +174,12 @@ def _computes(event: Any, own: float) -> bool:
     return share >= MOST or (own >= CALLING_SECONDS and share >= MUCH)
 
 
-VIEWS = frozenset(
-    (
-        "view",
-        "as_strided",
-        "transpose",
-        "t",
-        "expand",
-        "expand_as",
-        "unsqueeze",
-        "squeeze",
-        "select",
-        "slice",
-        "reshape",
-        "permute",
-        "narrow",
-        "detach",
-        "alias",
-        "unbind",
-        "split",
-        "chunk",
-        "unflatten",
-        "flatten",
-        "_unsafe_view",
-        "_reshape_alias",
-        "resolve_conj",
-        "resolve_neg",
-        "empty",
-        "empty_like",
-        "empty_strided",
-        "item",
-        "_local_scalar_dense",
-    )
-)
+VIEWS = frozenset({
+    "view", "as_strided", "transpose", "t", "expand", "expand_as", "unsqueeze", "squeeze",
+    "select", "slice", "reshape", "permute", "narrow", "detach", "alias", "unbind", "split",
+    "chunk", "unflatten", "flatten", "_unsafe_view", "_reshape_alias", "resolve_conj",
+    "resolve_neg", "empty", "empty_like", "empty_strided", "item", "_local_scalar_dense",
+})  # fmt: skip
 """Operators that compute nothing: they look at a tensor in another way, or make room."""
 
 

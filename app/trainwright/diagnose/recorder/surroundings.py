@@ -6,6 +6,7 @@ Linux has these files; on other systems every reading is absent.
 
 import contextlib
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+_CORE = Path("/sys/devices/system/cpu/cpu0")
+"""The first, which stands for all."""
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
@@ -112,46 +115,42 @@ def _waiting(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict
         earlier, later = before["pressure"][kind], after["pressure"][kind]
         if earlier is not None and later is not None:
             found[f"pressure_{kind}"] = min(1.0, max(0.0, (later - earlier) / wall))
-    paged = {
-        name: (after["paging"][name] - before["paging"][name]) / wall
-        for name in after["paging"]
-        if name in before["paging"]
-    }
     read = (total - before["read"].get(pid, total) for pid, total in after["read"].items())
     found["run_read_bytes_s"] = sum(max(0.0, each) for each in read) / wall  # the dead tell 0
-    for key, name in (("main_read_bytes_s", "rchar:"), ("main_written_bytes_s", "wchar:")):
-        if name in before["asked"] and name in after["asked"]:
-            found[key] = max(0.0, after["asked"][name] - before["asked"][name]) / wall
-    page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
-    for key, name, size in (
-        ("read_bytes_s", "pgpgin", 1024),
-        ("swapped_bytes_s", "pswpin", page),
-        ("major_faults_s", "pgmajfault", 1),
-    ):
-        if name in paged:
-            found[key] = max(0.0, paged[name] * size)
-    for key, name in (
-        ("memory_total_bytes", "MemTotal:"),
-        ("memory_available_bytes", "MemAvailable:"),
-    ):
-        if name in after["meminfo"]:
-            found[key] = after["meminfo"][name] * 1024
+    for key, of, name, size in _RISING:
+        if name in before[of] and name in after[of]:
+            found[key] = max(0.0, after[of][name] - before[of][name]) * size / wall
+    for key in ("MemTotal:", "MemAvailable:"):
+        if key in after["meminfo"]:
+            found[f"memory_{key[3:-1].lower()}_bytes"] = after["meminfo"][key] * 1024
     return found
 
 
-def _threads_per_core() -> int | None:
-    """Return how many logical cores the first physical one has."""
-    text = _text(Path("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")).strip()
-    spans = [span.split("-") for span in text.split(",") if span]
-    if not all(each.isdigit() for span in spans for each in span):
-        return None
-    return sum(int(span[-1]) - int(span[0]) + 1 for span in spans) or None
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_RISING = (
+    ("main_read_bytes_s", "asked", "rchar:", 1),
+    ("main_written_bytes_s", "asked", "wchar:", 1),
+    ("read_bytes_s", "paging", "pgpgin", 1024),
+    ("swapped_bytes_s", "paging", "pswpin", _PAGE),
+    ("major_faults_s", "paging", "pgmajfault", 1),
+)
+"""Reading, part of an observation and name in it, and the bytes that one of it stands for."""
+
+
+def _cores_in(file: Path) -> set[int]:
+    """Return the logical cores of a list such as ``0-3,8``."""
+    spans = [span.partition("-") for span in _text(file).strip().split(",")]
+    known = [(first, last or first) for first, _, last in spans if first.isdigit()]
+    return {core for first, last in known for core in range(int(first), int(last) + 1)}
 
 
 def _fixed(pid: int) -> dict[str, Any]:
     """Return what the run may use, and how the computer is set."""
     cores = os.cpu_count()
-    found: dict[str, Any] = {"cores": cores, "threads_per_core": _threads_per_core()}
+    found: dict[str, Any] = {
+        "cores": cores,
+        "threads_per_core": len(_cores_in(_CORE / "topology/thread_siblings_list")) or None,
+    }
     usable = float(cores or 0)
     with contextlib.suppress(AttributeError, OSError):
         allowed = os.sched_getaffinity(pid)
@@ -176,26 +175,18 @@ def _fixed(pid: int) -> dict[str, Any]:
     ]
     if mains:
         found["on_battery"] = "1" not in mains
-    frequency = Path("/sys/devices/system/cpu/cpu0/cpufreq")
-    governor = _text(frequency / "scaling_governor").strip()
+    governor = _text(_CORE / "cpufreq/scaling_governor").strip()
     if governor:  # with intel_pstate and amd-pstate, powersave is the usual one
-        scaled = "pstate" in _text(frequency / "scaling_driver")
+        scaled = "pstate" in _text(_CORE / "cpufreq/scaling_driver")
         found["power_saving"] = governor == "powersave" and not scaled
     return found
 
 
 def _nodes() -> dict[int, set[int]]:
     """Return the logical cores of each NUMA node."""
-    found = {}
-    for folder in _folder("/sys/devices/system/node"):
-        if folder.name.startswith("node") and folder.name[4:].isdigit():
-            cores: set[int] = set()
-            for part in _text(folder / "cpulist").strip().split(","):
-                first, _, last = part.partition("-")
-                if first.isdigit():
-                    cores |= set(range(int(first), int(last or first) + 1))
-            found[int(folder.name[4:])] = cores
-    return found
+    folders = _folder("/sys/devices/system/node")
+    nodes = (each for each in folders if re.fullmatch(r"node\d{1,4}", each.name))
+    return {int(each.name[4:]): _cores_in(each / "cpulist") for each in nodes}
 
 
 def _processes() -> dict[int, tuple[int, str, float]]:
@@ -207,18 +198,22 @@ def _processes() -> dict[int, tuple[int, str, float]]:
 
 def _stat(pid: int) -> tuple[int, str, float, float] | None:
     """Return parent, name, seconds with ended children, and the process's own seconds."""
-    start, _, rest = _text(Path(f"/proc/{pid}/stat")).rpartition(")")
-    fields = rest.split()
+    name, fields = _stat_fields(pid)
     if len(fields) < 15:
         return None
     own, children = (int(fields[11]) + int(fields[12])), (int(fields[13]) + int(fields[14]))
-    name = start.partition("(")[2]
     return int(fields[1]), name, (own + children) / _TICKS, own / _TICKS
+
+
+def _stat_fields(pid: int) -> tuple[str, list[str]]:
+    """Return a process's name, which may hold anything, and the figures behind it."""
+    start, _, rest = _text(Path(f"/proc/{pid}/stat")).rpartition(")")
+    return start.partition("(")[2], rest.split()
 
 
 def _kernel(pid: int) -> tuple[float, float, float] | None:
     """Return a process's pages that were given anew, and its seconds in the system and in all."""
-    fields = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    _, fields = _stat_fields(pid)
     if len(fields) < 15:
         return None
     within = int(fields[12]) / _TICKS
@@ -287,10 +282,8 @@ def _quota(pid: int) -> tuple[float | None, float, float, float] | None:
         ]
         if len(limit) != 2 or not limit[0].isdigit() or not limit[1].isdigit():
             continue
-        stat = _numbers(
-            str(folder / "cpu.stat"),
-            ("nr_periods", "nr_throttled", "throttled_usec", "throttled_time"),
-        )
+        names = ("nr_periods", "nr_throttled", "throttled_usec", "throttled_time")
+        stat = _numbers(str(folder / "cpu.stat"), names)
         seconds = stat.get("throttled_usec", 0) / 1e6 + stat.get("throttled_time", 0) / 1e9
         cores = int(limit[0]) / int(limit[1])
         here = cores, stat.get("nr_periods", 0.0), stat.get("nr_throttled", 0.0), seconds
