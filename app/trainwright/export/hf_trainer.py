@@ -175,8 +175,9 @@ def _fsdp(settings: FullSettings, *, images: bool) -> dict[str, Any]:
         "cpu_offload": settings.shard_offload,
         "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
         "state_dict_type": "FULL_STATE_DICT",
-        # accelerate 1.15 cannot send buffers that way, which image networks have.
-        "cpu_ram_efficient_loading": not images,
+        # accelerate 1.15 cannot send buffers that way, which image networks have, nor the scales
+        # of weights in 4 bits.
+        "cpu_ram_efficient_loading": not images and settings.quantization == "none",
         "activation_checkpointing": _recomputed_by_fsdp(settings),
     }
 
