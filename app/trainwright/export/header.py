@@ -45,9 +45,15 @@ def header(
             yield from _command(command)
         yield 0, ""
         yield 0, say("export.header.settings")
+        defaults = []
         for name, value, why in explained(plan, settings, reasons):
-            shown = value if isinstance(value, str) else json_text(value)
-            yield 2, f"{name} = {shown}: {render(why, language)}"
+            shown = f"{name} = {value if isinstance(value, str) else json_text(value)}"
+            if why is None:
+                defaults.append(shown)
+            else:
+                yield 2, f"{shown}: {render(why, language)}"
+        if defaults:
+            yield 2, say("export.header.defaults", settings=defaults)
         lines = tuple(lost)
         if lines:
             yield 0, ""
@@ -71,8 +77,11 @@ def _command(text: str) -> Iterator[tuple[int, str]]:
 
 def explained(
     plan: Plan, settings: FullSettings, reasons: Reasons
-) -> Iterator[tuple[str, object, Message]]:
-    """Yield (setting, value, reason) for every setting that has a part in training."""
+) -> Iterator[tuple[str, object, Message | None]]:
+    """Yield (setting, value, reason) for every setting that has a part in training.
+
+    The reason is None where the setting is left open and has its default.
+    """
     choices = {key.rpartition(".")[2]: one for key, one in open_choices(plan)}
     for name, value in settings:
         if name in OF_SERVING or (value is None and name not in reasons):
@@ -84,7 +93,7 @@ def explained(
         elif name in choices and choices[name].value == value:
             yield name, value, choices[name].reason
         else:
-            yield name, value, Message.of("export.reason.default")
+            yield name, value, None
 
 
 def _given(plan: Plan, name: str) -> object:

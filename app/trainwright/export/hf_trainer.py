@@ -147,13 +147,7 @@ def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         arguments["use_liger_kernel"] = True
         arguments["liger_kernel_config"] = LIGER
     if settings.strategy == "fsdp2":
-        arguments |= {"fsdp": True, "fsdp_config": _fsdp(settings, images=definition(plan).images)}
-    if settings.shard_offload:  # gradients are clipped where the shares are
-        arguments["ddp_backend"] = "cuda:nccl,cpu:gloo"
-    if settings.shard_degree is not None:
-        copies = parts.gpus // settings.shard_degree
-        sizes = {"dp_replicate_size": copies, "dp_shard_size": settings.shard_degree}
-        arguments["parallelism_config"] = sizes
+        arguments |= _shared(settings, parts, images=definition(plan).images)
     if settings.strategy == "ddp":
         arguments["ddp_find_unused_parameters"] = False
     if plan.workload.inputs.padding:
@@ -168,6 +162,18 @@ def _recomputed_by_fsdp(settings: FullSettings) -> bool:
     return settings.strategy == "fsdp2" and full and not settings.activation_offload
 
 
+def _shared(settings: FullSettings, parts: Batch, *, images: bool) -> dict[str, Any]:
+    """Return the arguments of weights that GPUs share."""
+    found: dict[str, Any] = {"fsdp": True, "fsdp_config": _fsdp(settings, images=images)}
+    if settings.shard_offload:  # gradients are clipped where the shares are
+        found["ddp_backend"] = "cuda:nccl,cpu:gloo"
+    if settings.shard_degree is not None:
+        copies = parts.gpus // settings.shard_degree
+        sizes = {"dp_replicate_size": copies, "dp_shard_size": settings.shard_degree}
+        found["parallelism_config"] = sizes
+    return found
+
+
 def _fsdp(settings: FullSettings, *, images: bool) -> dict[str, Any]:
     return {
         "version": 2,
@@ -175,8 +181,9 @@ def _fsdp(settings: FullSettings, *, images: bool) -> dict[str, Any]:
         "cpu_offload": settings.shard_offload,
         "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
         "state_dict_type": "FULL_STATE_DICT",
-        # accelerate 1.15 cannot send buffers that way, which image networks have.
-        "cpu_ram_efficient_loading": not images,
+        # accelerate 1.15 cannot send buffers that way, which image networks have, nor the scales
+        # of weights in 4 bits.
+        "cpu_ram_efficient_loading": not images and settings.quantization == "none",
         "activation_checkpointing": _recomputed_by_fsdp(settings),
     }
 

@@ -20,7 +20,7 @@ RUNS: Mapping[str, tuple[Strategy, ...]] = {
 """Target -> strategies that its files run, beside single and ddp."""
 ON_NODES = tuple(RUNS)
 """Targets that write what starts the run on several computers."""
-PACKED = ("plain", "slurm", "skypilot", "dstack", "kubeflow", "accelerate")
+PACKED = tuple(name for name, strategies in RUNS.items() if "fsdp2" in strategies)
 """Targets whose files share weights in 4 bits, packed in the type that computes."""
 FOUR_BITS: tuple[Quantization, ...] = ("nf4", "fp4")
 OPTIMIZERS: Mapping[Strategy, tuple[Optimizer, ...]] = {

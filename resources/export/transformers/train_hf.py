@@ -193,6 +193,7 @@ def build(script: ScriptArgs, config: Any, options: argparse.Namespace) -> Any:
         script.quantization,
         script.double_quantization,
         script.kbit_preparation,
+        script.strategy == "fsdp2",
     )
     model = hf_models.build_transformer(config, weights)
     if script.virtual_tokens:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainwright.advise import advise
+from trainwright.advise import advise, make_it_fit
 from trainwright.messages import UserError
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.report import Report
@@ -74,8 +74,10 @@ def test_what_shares_cannot_go_with_is_refused(settings: dict[str, Any], id: str
 def test_where_shares_do_not_fit_either_they_wait_in_system_memory() -> None:
     """8B in fp32: 128 GB of state. Two cards of 24 GB hold it in no other way."""
     asked = plan("llama-3.1-8b")
-    best = advise(asked, facts(asked), top=1).choices[0]
+    found = advise(asked, facts(asked), top=1)
+    best = found.choices[0]
     assert (best.settings.strategy, best.settings.shard_offload) == ("fsdp2", True)
+    assert facts(make_it_fit(asked, found)).settings.shard_offload
     assert [reason.setting for reason in best.reasons[:2]] == ["strategy", "shard_offload"]
 
 

@@ -187,6 +187,17 @@ def test_programs_compile_and_their_comments_carry_the_reasons(
     assert "torch >=2.10,<2.14" in comments
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_settings_left_open_share_one_paragraph_of_comments(tiny: Plan, target: str) -> None:
+    first = next(iter(export.files(target, tiny, SETTINGS, {}, "en").values()))
+    head = [line.removeprefix("#") for line in first.splitlines() if line.startswith("#")]
+    comments = " ".join(" ".join(head).split())
+    assert comments.count("Left open in the plan") == 1
+    shared = set(FullSettings.model_fields) - {"kv_cache", "engine", "memory_share"}
+    for name in (name for name in shared if getattr(SETTINGS, name) is not None):
+        assert f"{name} = " in comments
+
+
 @pytest.mark.parametrize(
     "name",
     ["x\nimport os", "x\r\nimport os", "x\u2028import os", "x\fimport os", "# x", '"""', "\\"],

@@ -170,6 +170,33 @@ def test_shares_are_the_same_step(tmp_path: Path, copies: int, aside: bool) -> N
         assert mine == pytest.approx(whole, rel=1e-5)
 
 
+def test_weights_in_four_bits_are_shared_in_the_same_step(tmp_path: Path) -> None:
+    """QLoRA: each process has a part of the packed weights, and all scales."""
+    pytest.importorskip("bitsandbytes")
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    model, weights = tmp_path / "m", tmp_path / "weights"
+    plan = llama(model, "qlora")
+    LlamaForCausalLM(LlamaConfig.from_pretrained(model)).save_pretrained(weights)
+    alone = put(tmp_path / "alone", "transformers", plan, settings(quantization="nf4"))
+    chosen = settings(quantization="nf4", strategy="fsdp2", accumulation=2)
+    shared = put(tmp_path / "run", "transformers", on_two_gpus(plan), chosen)
+    for folder in (alone, shared):
+        path = folder / "training_args.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"logging_steps": 1}))
+    shim = str(Path(__file__).with_name("cpus_as_gpus.py"))
+    options = ["train_hf.py", "--synthetic", "--steps", "3", "--selfcheck"]
+    options += ["--weights", str(weights)]
+    one = start([sys.executable, *options, "--cpu"], alone)
+    assert one.returncode == 0, one.stderr[-2000:]
+    two = start([sys.executable, "-m", *TORCHRUN, shim, *options], shared)
+    assert two.returncode == 0, two.stderr[-2000:]
+    (engine,) = [line for line in two.stdout.splitlines() if line.startswith("engine")]
+    assert "49 of 49 weights shared by 2" in engine
+    for mine, whole in zip(steps(shared), steps(alone), strict=True):
+        assert mine == pytest.approx(whole, rel=1e-5)
+
+
 def test_fsdp_that_would_train_whole_models_is_refused(tmp_path: Path) -> None:
     options = ["--synthetic", "--cpu", "--steps", "2", "--selfcheck"]
     folder = two_gpus(tmp_path, strategy="fsdp2")

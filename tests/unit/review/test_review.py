@@ -498,3 +498,24 @@ def test_layers_left_to_peft_are_those_that_peft_takes() -> None:
     assert {name: list(layers) for name, layers in lora_targets.DEFAULTS.items()} == {
         name: layers for name, layers in own.items() if isinstance(layers, list)
     }
+
+
+@pytest.mark.parametrize(
+    ("written", "nodes"),
+    [
+        ("fsdp_config:\n  fsdp_version: 1\n  fsdp_sharding_strategy: HYBRID_SHARD\n", 2),
+        (
+            "fsdp_config:\n  fsdp_version: 2\nparallelism_config:\n"
+            "  parallelism_config_dp_replicate_size: 2\n"
+            "  parallelism_config_dp_shard_size: 4\n",
+            1,
+        ),
+    ],
+)
+def test_copies_of_shared_weights_are_planned(tmp_path: Path, written: str, nodes: int) -> None:
+    text = ACCELERATE.replace("MULTI_GPU", "FSDP") + written
+    text = text.replace("num_processes: 2", "num_processes: 8")
+    text = text.replace("num_machines: 1", f"num_machines: {nodes}")
+    plan = reviewed(tmp_path, {"a.yaml": text, "t.py": SCRIPT}, "a100-80gb", 8).planned.plan
+    assert plan is not None
+    assert (plan.settings.strategy, plan.settings.shard_degree) == ("fsdp2", 4)

@@ -59,6 +59,8 @@ ACCELERATE = Kind(
         "dynamo_config.dynamo_backend": Key(
             "compile", lambda value: str(value).lower() not in ("no", "none", "false", "eager")
         ),
+        "parallelism_config.parallelism_config_dp_replicate_size": Key("replicate", whole),
+        "parallelism_config.parallelism_config_dp_shard_size": Key("shard", whole),
         "parallelism_config.parallelism_config_tp_size": key("tensor", whole),
         "parallelism_config.parallelism_config_cp_size": key("context_parallel", whole),
         "megatron_lm_config.megatron_lm_tp_degree": key("tensor", whole),

@@ -90,6 +90,8 @@ TRAINING: dict[str, Key | tuple[Key, ...]] = {
     "fsdp_config.activation_checkpointing": Key("fsdp_checkpointing", truth),
     "fsdp_config.cpu_offload": Key("offload_params", truth),
     "fsdp_config.reshard_after_forward": Key("reshard", truth),
+    "parallelism_config.dp_replicate_size": Key("replicate", whole),
+    "parallelism_config.dp_shard_size": Key("shard", whole),
     "group_by_length": key("grouping", truth),
     "train_sampling_strategy": Key("grouping", lambda value: value == "group_by_length" or None),
     "auto_find_batch_size": key("auto_find_batch", truth),

@@ -236,18 +236,7 @@ class PlanForm(Surface):
         self._combo(group, "settings.strategy", _named("strategy", choices.STRATEGIES),
                        values.setting("strategy"),
                        applies=lambda p: gpu_count(p) > 1 and p.workload.trains)  # fmt: skip
-        for key in ("reshard_after_forward", "shard_offload"):
-            self._switch(group, f"settings.{key}",
-                         applies=lambda p: p.settings.strategy == "fsdp2")  # fmt: skip
-        degree = Stepper(0, name=Message.of("ui.key.shard_degree"), low=0, high=4096,
-                         absent=Message.of("ui.form.all"))  # fmt: skip
-        degree.setSingleStep(2)
-        degree.chosen.connect(
-            lambda number: self._session.set_key("settings.shard_degree", number or None)
-        )
-        group.add(Row("shard_degree", row_label(Message.of("ui.key.shard_degree")), degree,
-                      value=lambda plan, made: (made or plan.settings).shard_degree or 0,
-                      applies=lambda p: p.settings.strategy == "fsdp2"))  # fmt: skip
+        self._sharing(group)
         self._segments(group, "settings.attention", _verbatim(choices.ATTENTION),
                        values.setting("attention"),
                        applies=lambda p: p.workload.inputs.image_size is None)  # fmt: skip
@@ -393,6 +382,20 @@ class PlanForm(Surface):
         )
         value = values.setting(settings) if settings else values.at(key, 0 if absent else None)
         self._add(group, key, stepper, value, lock=lock, applies=applies)
+
+    def _sharing(self, group: Group) -> None:
+        for key in ("reshard_after_forward", "shard_offload"):
+            self._switch(group, f"settings.{key}",
+                         applies=lambda p: p.settings.strategy == "fsdp2")  # fmt: skip
+        degree = Stepper(0, name=Message.of("ui.key.shard_degree"), low=0, high=4096,
+                         absent=Message.of("ui.form.all"))  # fmt: skip
+        degree.setSingleStep(2)
+        degree.chosen.connect(
+            lambda number: self._session.set_key("settings.shard_degree", number or None)
+        )
+        group.add(Row("shard_degree", row_label(Message.of("ui.key.shard_degree")), degree,
+                      value=lambda plan, made: (made or plan.settings).shard_degree or 0,
+                      applies=lambda p: p.settings.strategy == "fsdp2"))  # fmt: skip
 
     def _lora(self, group: Group) -> None:
         rank = Stepper(16, name=Message.of("ui.key.rank"), high=4096, doubling=True)
