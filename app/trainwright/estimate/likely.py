@@ -13,7 +13,7 @@ from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 
 SOURCE = (
-    "transformers 4.45, ForCausalLMLoss: an fp32 copy of the scores and a shifted one; loops that "
+    "transformers 4.46, ForCausalLMLoss: an fp32 copy of the scores and a shifted one; loops that "
     "hold the output until the next; torch.optim.AdamW: foreach by default; peft, "
     "prepare_model_for_kbit_training: embeddings, head and hidden states in fp32"
 )

@@ -58,8 +58,8 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         {"optimizer_implementation": "fused", "loss_in_model": True},
         quantized={"double_quantization": False},
     ),
-    "hf-trainer-4.45": Recipe(
-        "transformers 4.45 to 4.47",
+    "hf-trainer-4.46": Recipe(
+        "transformers 4.46 and 4.47",
         "training_args.py: optim is adamw_torch, and torch takes foreach; loss/loss_utils.py, "
         "ForCausalLMLoss: logits.float(), then shift_logits.contiguous(); repeat_kv before SDPA",
         _TRANSFORMERS_4 | {"scores_upcast": "shifted"},
@@ -67,7 +67,7 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         quantized={"double_quantization": False},
     ),
     "hf-trainer-4.41": Recipe(
-        "transformers 4.41 to 4.44",
+        "transformers 4.41 to 4.45",
         "as 4.30 to 4.40, but modeling_llama.py, LlamaRotaryEmbedding: no tables",
         _TRANSFORMERS_4,
         checkpointed={"input_gradients": True},
@@ -111,10 +111,10 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         quantized={"adapter_dtype": "weights", "double_quantization": False},
     ),
     "trl-sft-0.9": Recipe(
-        "trl 0.9 to 0.15 with transformers 4.45 to 4.47",
+        "trl 0.9 to 0.15 with transformers 4.41 to 4.45",
         "trainer/sft_trainer.py: prepare_model_for_kbit_training, then "
         "peft_module_casting_to_bf16 (trainer/utils.py); the rest as of its Trainer",
-        _TRANSFORMERS_4 | {"scores_upcast": "shifted"},
+        _TRANSFORMERS_4,
         checkpointed={"input_gradients": True},
         quantized={"kbit_preparation": "norms", "double_quantization": False},
     ),

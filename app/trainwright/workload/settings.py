@@ -122,7 +122,7 @@ class Loader(Frozen):
 
 
 RecipeName = Literal[
-    "plain", "hf-trainer", "hf-trainer-4.45", "hf-trainer-4.41", "hf-trainer-4.30",
+    "plain", "hf-trainer", "hf-trainer-4.46", "hf-trainer-4.41", "hf-trainer-4.30",
     "hf-trainer-4.3", "trl-sft", "trl-sft-0.9", "llama-factory", "axolotl", "peft-script",
     "accelerate", "lightning", "nanogpt", "torchvision", "diffusers-script",
 ]  # fmt: skip
@@ -200,7 +200,7 @@ class Settings(Frozen):
     (``enable_input_require_grads``). Default: the recipe's, else false."""
     scores_upcast: ScoresUpcast | None = None
     """What the loss of a language model makes of the scores: an fp32 copy (transformers from
-    4.48 on), that and a shifted copy of it (4.45 to 4.47), the same where the model returns fp32
+    4.48 on), that and a shifted copy of it (4.46 and 4.47), the same where the model returns fp32
     scores (before), or neither. Default: the recipe's, else upcast."""
     loss_in_model: bool | None = None
     """Whether the model makes the loss itself, from labels that it is given, and holds its last

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import warnings
 from bisect import bisect_right
+from importlib.metadata import version
 from types import SimpleNamespace
 
 warnings.simplefilter("ignore")
@@ -20,15 +21,17 @@ sys.path.insert(0, sys.argv[1])
 answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 
+VERSION = tuple(map(int, version("transformers").split(".")[:2]))
+if VERSION < (4, 10):
+    sys.modules["tokenizers"] = None  # today's would be refused, and it does without
+
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from memorylog import HostLog  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812
 
 STEPS = 3
-
-
-VERSION = tuple(map(int, transformers.__version__.split(".")[:2]))
+autocasting = torch.is_autocast_enabled
 
 
 def config_of(case):
@@ -80,9 +83,16 @@ def arguments_of(case):
         return found | {"no_cuda": True, "report_to": []}
     return found | {
         "use_cpu": True,
+        "bf16": case["precision"] == "bf16-mixed",
         "gradient_checkpointing": case["checkpointing"] == "full",
         "gradient_checkpointing_kwargs": {"use_reentrant": case["reentrant"]},
     }
+
+
+def hf_trainer_43(case):
+    """The Trainer of early transformers, where torch before 2.0 left gradients as zeros."""
+    torch.nn.Module.zero_grad.__defaults__ = (False,)
+    hf_trainer(case)
 
 
 def adapted(model):
@@ -134,9 +144,7 @@ def trl_sft(case):
     )
     adapters = peft.LoraConfig(r=8, target_modules="all-linear", task_type="CAUSAL_LM")
     with tempfile.TemporaryDirectory() as folder:
-        arguments = trl.SFTConfig(
-            folder, **arguments_of(case), bf16=False, optim="adamw_torch_fused"
-        )
+        arguments = trl.SFTConfig(folder, **arguments_of(case), optim="adamw_torch_fused")
         trl.SFTTrainer(
             model, arguments, train_dataset=rows, processing_class=tokenizer(),
             peft_config=None if case["task"] == "full" else adapters,
@@ -151,16 +159,13 @@ def trl_sft_09(case):
 
     qlora = case["task"] == "qlora"
     model = as_on_a_gpu(quantized(case, nested=False)) if qlora else model_of(case)
-    # PEFT casts no output of adapters where autocast does, and asks for that of CUDA.
-    enabled = torch.is_autocast_enabled
-    torch.is_autocast_enabled = lambda device="cpu": enabled(device)
     rows = datasets.Dataset.from_dict(
         {"input_ids": [[3] * case["sequence"]] * (case["batch"] * STEPS)}
     )
     adapters = peft.LoraConfig(r=8, target_modules="all-linear", task_type="CAUSAL_LM")
     with tempfile.TemporaryDirectory() as folder:
         arguments = trl.SFTConfig(
-            folder, **arguments_of(case), bf16=qlora, max_seq_length=case["sequence"],
+            folder, **arguments_of(case), max_seq_length=case["sequence"],
             dataset_kwargs={"skip_prepare_dataset": True},
         )  # fmt: skip
         trl.SFTTrainer(
@@ -371,10 +376,10 @@ def loss_of(model, tokens):
 
 LOOPS = {
     "hf-trainer": hf_trainer,
-    "hf-trainer-4.45": hf_trainer,
+    "hf-trainer-4.46": hf_trainer,
     "hf-trainer-4.41": hf_trainer,
     "hf-trainer-4.30": hf_trainer,
-    "hf-trainer-4.3": hf_trainer,
+    "hf-trainer-4.3": hf_trainer_43,
     "trl-sft-0.9": trl_sft_09,
     "llama-factory": llama_factory,
     "axolotl": axolotl,
@@ -390,9 +395,36 @@ LOOPS = {
 }
 
 
+class Sum(torch.autograd.Function):
+    """Adds two types of numbers as a GPU does it: the CPU would make a copy of one first."""
+
+    @staticmethod
+    def forward(ctx, left, right):
+        ctx.types = left.dtype, right.dtype
+        total = torch.empty(left.shape, dtype=torch.promote_types(*ctx.types))
+        rows = (each.flatten(0, -2) for each in (left, right, total))
+        for one, other, out in zip(*rows, strict=True):
+            torch.add(one, other, out=out)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        return tuple(map(grad.to, ctx.types))
+
+
+def added(left, right):
+    tensors = isinstance(right, torch.Tensor) and left.shape == right.shape and left.dim() > 1
+    if tensors and left.dtype != right.dtype:
+        return Sum.apply(left, right)
+    return torch.add(left, right)
+
+
 def peaks(case):
     """Return the most bytes that lived, at all and in each phase of the steps after the first."""
     torch.manual_seed(0)
+    # PEFT and transformers ask whether CUDA's autocast is on.
+    torch.is_autocast_enabled = lambda device="cpu": autocasting(device)
+    torch.Tensor.__add__ = added
     # On a GPU torch takes foreach by itself, and on the CPU a loop.
     foreach = case["optimizer_implementation"] == "foreach"
     torch.optim.AdamW.__init__.__kwdefaults__["foreach"] = foreach

@@ -209,13 +209,13 @@ def next_token_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Te
 
 
 def shifted_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
-    """``next_token_loss`` in transformers 4.45 to 4.47: the scores are shifted, by a copy."""
+    """``next_token_loss`` in transformers 4.46 and 4.47: the scores are shifted, by a copy."""
     logits = scores(output).float()
     return token_loss(logits[..., :-1, :].contiguous(), labels[..., 1:].contiguous(), count)
 
 
 def returned_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
-    """``shifted_loss`` before transformers 4.45, whose models return their scores in fp32."""
+    """``shifted_loss`` before transformers 4.46, whose models return their scores in fp32."""
     output.logits = output.logits.float()
     return shifted_loss(output, labels, count)
 
