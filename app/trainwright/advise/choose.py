@@ -45,11 +45,12 @@ def advise(
     which it could not consider. ``wanted`` ends the search for ways out.
     """
     search = Search(plan, loading.with_most_workers(plan, facts), sources or STORED)
-    chosen = _chosen(search, top)
-    own = _effect(chosen) if chosen else None
+    ranked = _ranked(search)
+    first = next(ranked, None)  # the others are worked out once it is clear that they count
+    own = first[0].candidate.effect if first is not None else None
     if own is not Effect.SAME and (shared := _shared(search, own, top, wanted)) is not None:
         return shared
-    if not chosen:
+    if first is None:
         ways = relax.relaxations(search, wanted)
         compared = any(way.change.id == relax.SHARES_ASIDE for way in ways)
         hints = () if compared else relax.hints(search)
@@ -61,7 +62,8 @@ def advise(
             considered=search.considered,
             short_by_bytes=relax.shortage(search),
         )
-    best, report = chosen[0]
+    chosen = [first, *islice(ranked, top - 1)]
+    best, report = first
     if report.time.refusal is not None:
         return _by_memory(search, chosen, report.time.refusal)
     return Advice(
@@ -74,7 +76,7 @@ def advise(
         pareto=pareto.front(search, best),
         nothing_fits=(),
         notes=(
-            *_margin(search, chosen[0]),
+            *_margin(search, first),
             *mistakes(search, best, report),
             *_fp8(search, best),
             *_not_considered(search),
@@ -99,7 +101,7 @@ def _shared(
     ``own`` is the effect of what fits with whole copies. Sharding itself changes no result, and
     neither does a system memory that holds the shares. That one is slow, and comes last.
     """
-    if search.smallest is None:
+    if next(search.obedient.leanest(), None) is None:  # no profile is at hand
         return None
     known = search.facts.machine.memory_bytes is not None
     least, best = own, None
@@ -146,22 +148,22 @@ def _by_memory(search: Search, chosen: list[tuple[Timed, Report]], refused: Mess
     )
 
 
-def _chosen(search: Search, top: int) -> list[tuple[Timed, Report]]:
-    """Return the best that fit, of those that take the same time only the least surprising.
+def _ranked(search: Search) -> Iterator[tuple[Timed, Report]]:
+    """Yield the best that fit, of those that take the same time only the least surprising.
 
     All have the effect of the first: what trains differently is no choice where something fits
     that does not.
     """
-    chosen: list[tuple[Timed, Report]] = []
+    chosen: list[Timed] = []
     for timed in search.obedient:
-        if len(chosen) == top or (chosen and timed.candidate.effect > _effect(chosen)):
-            break
-        again = any(abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one, _ in chosen)
-        if not again:
-            chosen.extend(search.confirmed([timed]))
-    if chosen and (calm := _with_margin(search, chosen[0], _SAME, _spares)) is not None:
-        chosen[0] = calm
-    return chosen
+        if chosen and timed.candidate.effect > chosen[0].candidate.effect:
+            return
+        if any(abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one in chosen):
+            continue
+        for found in search.confirmed([timed]):
+            calm = _with_margin(search, found, _SAME, _spares) if not chosen else None
+            chosen.append(timed)
+            yield calm or found
 
 
 def _with_margin(
@@ -208,10 +210,6 @@ def _spare(report: Report) -> float:
 def _spares(report: Report) -> bool:
     """Return whether anything stays free: else cached memory has to be given back at p95."""
     return _spare(report) >= 1
-
-
-def _effect(chosen: list[tuple[Timed, Report]]) -> Effect:
-    return chosen[0][0].candidate.effect
 
 
 def _fp8(search: Search, best: Timed) -> Iterator[Message]:

@@ -72,14 +72,15 @@ class Timed:
 class Walk:
     """The points of a space, best first; each is worked out when it is asked for.
 
-    A point below another in the lattice takes no less time, so that it is looked at only once
-    the other is reached, or cannot fit.
+    A point below another in the lattice takes no less time. So each point waits with the least
+    seconds that it can take. Its memory, which takes longer to know, is looked at in its turn.
     """
 
     def __init__(self, search: "Search", space_: Space) -> None:
         self._search, self.space = search, space_
         self._found: list[Timed] = []
-        self._waiting: list[tuple[tuple[float, ...], int, Timed]] = []
+        self._waiting: list[tuple[tuple[float, ...], int, Candidate | Timed]] = []
+        """By the least rank: candidates not yet looked at, and those that may fit."""
         self._effects = iter(Effect)
         self._order = count()
 
@@ -91,29 +92,38 @@ class Walk:
 
     def _next(self) -> bool:
         """Find the next best point; return whether there is one."""
-        search = self._search
-        while not self._waiting:
-            effect = next(self._effects, None)
-            if effect is None:
-                return False
-            for root in chain.from_iterable(self._roots(effect)):
-                if search.may_be_lean(self.space.leanest(root)):
-                    self._wait(root)
-        timed = heapq.heappop(self._waiting)[-1]
-        if timed.seconds != math.inf:
-            for point in self.space.below(timed.candidate):
-                self._wait(point)
-        self._found.append(timed)
-        return True
+        while True:
+            while not self._waiting:
+                effect = next(self._effects, None)
+                if effect is None:
+                    return False
+                for root in chain.from_iterable(self._roots(effect)):
+                    if self._search.may_be_lean(self.space.leanest(root)):
+                        self._wait(root, self._search.seconds(root) or 0.0)
+            (*_, least), _, first = heapq.heappop(self._waiting)
+            if isinstance(first, Timed):
+                if first.seconds != math.inf:
+                    for point in self.space.below(first.candidate):
+                        self._wait(point, first.seconds)
+                self._found.append(first)
+                return True
+            self._look(first, least)
 
     def _roots(self, effect: Effect) -> Iterator[list[Candidate]]:
         for group in self.space.roots(effect):
             if self._search.compares(group):
                 yield group
 
-    def _wait(self, point: Candidate) -> None:
-        """Time a point if it may fit and counts, or look below it."""
+    def _wait(self, point: Candidate, least: float) -> None:
+        """Let a point wait, that takes so many seconds at least."""
+        heapq.heappush(self._waiting, ((*point.departs, least), next(self._order), point))
+
+    def _look(self, point: Candidate, least: float) -> None:
+        """Let a point wait with its time if it may fit and counts, else what is below it."""
         search, obeyed = self._search, self.space.obeyed
+        if not search.weighed(point) and (search.seconds(point) or 0.0) > least:
+            self._wait(point, search.seconds(point) or 0.0)  # its time first: that is known sooner
+            return
         fits = search.profile(point) is not None and search.may_fit(point)
         seconds = search.seconds(point) if fits else None
         if seconds is not None and (obeyed is None or not obeys(point, *obeyed)):
@@ -123,7 +133,7 @@ class Walk:
             if seconds != math.inf:
                 return  # what is below waits until this point is reached
         for below in self.space.below(point, saving=not fits):
-            self._wait(below)
+            self._wait(below, least)
 
     def leanest(self) -> Iterator[Candidate]:
         """Yield the points that take the least memory, whether they fit or not."""
@@ -334,6 +344,10 @@ class Search:
         if candidate.micro_batch not in known:
             known |= self._all_peaks(candidate, (candidate.micro_batch,))
         return known[candidate.micro_batch]
+
+    def weighed(self, candidate: Candidate) -> bool:
+        """Return whether the quick peak of a candidate's layout is known at any batch."""
+        return bool(self._peaks.get(_layout(candidate)))
 
     def _all_peaks(self, candidate: Candidate, batches: Sequence[int] = ()) -> dict[int, int]:
         profile = self.profile(candidate)

@@ -18,7 +18,7 @@ from trainwright.estimate.layout import Layout, inference_layout, training_layou
 from trainwright.estimate.loops import loop_of
 from trainwright.estimate.offload import pinned_bytes
 from trainwright.estimate.outside import bytes_outside, host_memory, outside, paged_state
-from trainwright.estimate.replays import Point, run_at
+from trainwright.estimate.replays import Point, Run, run_at
 from trainwright.estimate.serving import Served
 from trainwright.estimate.sharded import sharding_of
 from trainwright.estimate.textbook import textbook_line
@@ -158,12 +158,8 @@ def estimate_memory(
     Raises:
         KeyError: the profile knows neither the optimizer nor one to derive it from.
     """
-    infer = new_tokens is not None
-    asked = _asked(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
-    layout = asked.layout()
-    expandable = settings.allocator == "expandable" and system == "linux"
-    run = run_at(layout, Point.of(batch, sequence, new_tokens, served), expandable)
-    sizes = run.sizes
+    run = _run(profile, gpu, settings, batch, sequence, new_tokens, gpu_count, system, served)
+    layout, sizes = run.layout, run.sizes
     held = outside(gpu, gpu_count)
     total_bytes = int(gpu.total.value)
     room = total_bytes - int(sum(part.value for part in held))
@@ -171,7 +167,7 @@ def estimate_memory(
     shown = run.within(None) if limited.out_of_memory else limited
     terms = peak_terms(layout, sizes, shown)
     fusing = (0.0, 0.0)
-    if settings.compile and not infer:
+    if settings.compile and new_tokens is None:
         fusing = _fusing(profile, gpu, settings, batch, sequence, gpu_count)
     allocated = _allocated(terms, shown, settings, fusing)
     reserved = _reserved(allocated, shown, fusing)
@@ -211,12 +207,27 @@ def runs_within(
 
     For searching: it stops where memory runs out, and an estimate that follows goes on from it.
     """
+    run = _run(profile, gpu, settings, batch, sequence, new_tokens, gpu_count, system, served)
+    room = int(gpu.total.value) - bytes_outside(gpu, gpu_count)
+    return not run.within(room).out_of_memory
+
+
+def _run(
+    profile: Profile,
+    gpu: Gpu,
+    settings: FullSettings,
+    batch: int,
+    sequence: int,
+    new_tokens: int | None,
+    gpu_count: int,
+    system: System,
+    served: Served | None,
+) -> Run:
+    """Return the replays of the run that a plan stands for."""
     infer = new_tokens is not None
     asked = _asked(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
     expandable = settings.allocator == "expandable" and system == "linux"
-    run = run_at(asked.layout(), Point.of(batch, sequence, new_tokens, served), expandable)
-    room = int(gpu.total.value) - bytes_outside(gpu, gpu_count)
-    return not run.within(room).out_of_memory
+    return run_at(asked.layout(), Point.of(batch, sequence, new_tokens, served), expandable)
 
 
 def first_look(

@@ -43,7 +43,8 @@ class Run:
     def __init__(self, layout: Layout, sizes: Ints, expandable: bool) -> None:
         self.sizes = sizes
         """Bytes of each size row."""
-        self._layout, self._expandable = layout, expandable
+        self.layout = layout
+        self._expandable = expandable
         self._known: dict[int | None, Replay] = {}
 
     def within(self, limit: int | None) -> Replay:
@@ -58,7 +59,7 @@ class Run:
         return self._known[limit]
 
     def _replay(self, limit: int | None) -> Replay:
-        events = self._layout.storage, self.sizes[self._layout.size]
+        events = self.layout.storage, self.sizes[self.layout.size]
         return replay(*events, expandable=self._expandable, limit=limit)
 
 

@@ -99,7 +99,10 @@ def sharded(layout: Layout, parts: tuple[Structure, ...], sharding: Sharding) ->
     spans = tuple(_spans(layout, parts))
     gradients = _gradients(layout)
     if sharding.kind == "fsdp2":
-        lives = [life for span in spans for life in _fsdp(layout, span, gradients, sharding)]
+        groups = _group_bytes(layout, spans[0], gradients)  # the model's, alike for each pass
+        lives = [
+            life for span in spans for life in _fsdp(layout, span, gradients, groups, sharding)
+        ]
     else:
         lives = [*_zero(layout, spans, parts, gradients, sharding)]
     shares = _shares(layout, sharding)
@@ -185,7 +188,11 @@ def _trains_all(profile: Profile) -> bool:
 
 
 def _fsdp(
-    layout: Layout, span: _Span, gradients: NDArray[np.int64], sharding: Sharding
+    layout: Layout,
+    span: _Span,
+    gradients: NDArray[np.int64],
+    groups: tuple[list[int], int],
+    sharding: Sharding,
 ) -> Iterator[_Life]:
     """Yield what one micro-batch gathers and reduces.
 
@@ -193,7 +200,7 @@ def _fsdp(
     the flat copy of its own going forward, of the next one's going back. The root's stay to the
     end. What a block has for reduce-scatter lives until the next block's is made.
     """
-    bytes_of, root = _group_bytes(layout, span, gradients)
+    bytes_of, root = groups
     gathered = [_hidden("gathered", size) for size in bytes_of]
     last = span.end
     yield _Life(span.forward, last, _hidden("gathered-root", root), "gathered")
