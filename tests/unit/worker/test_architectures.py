@@ -26,6 +26,8 @@ NAMED = {
     "BertForPreTraining": TEXT | {"model_type": "bert"},
     "CLIPModel": {"model_type": "clip", "text_config": {"num_hidden_layers": 1},
                   "vision_config": {"num_hidden_layers": 1}},
+    "YolosForObjectDetection": TOWER | {"model_type": "yolos", "image_size": [64, 64],
+                                        "use_mid_position_embeddings": False},
     "ViTForMaskedImageModeling": TOWER | {"model_type": "vit"},
     "ViTMAEForPreTraining": TOWER | {"model_type": "vit_mae", "decoder_num_hidden_layers": 1},
     "GLPNForDepthEstimation": {"model_type": "glpn", "image_size": 64},

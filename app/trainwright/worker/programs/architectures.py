@@ -8,7 +8,7 @@ from refusal import Refusal
 
 OF_IMAGES = (
     "ForImageClassification", "ForSemanticSegmentation", "ForMaskedImageModeling",
-    "ForVideoClassification", "ForDepthEstimation",
+    "ForVideoClassification", "ForDepthEstimation", "ForObjectDetection",
 )  # fmt: skip
 """Ends of the names of classes that are fed images or videos alone."""
 OF_SOUNDS = (

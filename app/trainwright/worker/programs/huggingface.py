@@ -10,6 +10,7 @@ from typing import Any
 
 import architectures
 import blame
+import boxes
 import experts
 import imagetext
 import imaging
@@ -119,7 +120,8 @@ def _run_once(subject: Subject) -> None:
     """Run two short samples through a model without memory."""
     inputs = subject.batch(2, min(_SHORT, subject.longest or _SHORT)).inputs
     try:
-        subject.model(**{name: value.to("meta") for name, value in inputs.items()})
+        moved = step.to_device(step.Batch(inputs, {}), "meta", step.StepSettings("fp32")).inputs
+        subject.model(**moved)
     except RuntimeError as error:
         if "meta tensors" not in str(error):  # it ran until a value was asked for
             raise
@@ -156,7 +158,8 @@ def _fed(model: Any, config: Any, spec: dict[str, Any]) -> Subject:
     if main in architectures.SOUNDS:
         return speech.subject(model, config, _facts(config, "transformers"))
     if main in architectures.PIXELS:
-        return imaging.subject(model, config, spec, _facts(config, "transformers"))
+        sees = boxes if type(model).__name__.endswith("ForObjectDetection") else imaging
+        return sees.subject(model, config, spec, _facts(config, "transformers"))
     if architectures.bare(model) and architectures.pairs(model):
         return pairs.subject(model, config, _facts(config, "transformers"))
     return _language(model, config)
