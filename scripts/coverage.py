@@ -36,6 +36,9 @@ LAYERS, LENGTH = 2, 64
 """Of transformers' models, to be quick: which way a model takes does not depend on them."""
 DEPTHS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers",
           "decoder_layers", "num_encoder_layers", "num_decoder_layers")  # fmt: skip
+SHALLOW = ("worker.config-value", "worker.config-values", "worker.class-fails")
+"""Answers for which the few layers may be to blame."""
+PRECISION = "worker.precision-fails"
 RAW = ("worker.trace-failed", "worker.class-untraced", "worker.out-of-memory")
 """Answers that name no cause, or ourselves."""
 
@@ -87,12 +90,15 @@ def families() -> Iterator[str]:
         yield from timm.list_models(module=module)[:1]
 
 
-def of_transformers(name: str, folder: Path) -> tuple[dict[str, Any], int]:
-    """Return how a plan names the class with its default configuration, and its parameters."""
+def of_transformers(name: str, folder: Path, whole: bool = False) -> tuple[dict[str, Any], int]:
+    """Return how a plan names the class with its default configuration, and its parameters.
+
+    With few layers, where the class can be built so and it need not be the ``whole``.
+    """
     import transformers
 
     kind = getattr(transformers, name)
-    for config in (shallow(kind.config_class()), kind.config_class()):
+    for config in (*(() if whole else (shallow(kind.config_class()),)), kind.config_class()):
         fields = json.loads(config.to_json_string(use_diff=False)) | {"architectures": [name]}
         path = written(fields, folder)
         try:
@@ -178,7 +184,10 @@ def look(case: Case, limit_s: int) -> Found:
                 model, count = LIBRARIES[case.library][1](case.name, Path(folder))
             except Exception as error:
                 return Found(case, "library", type(error).__name__, first_line(error))
-            return asked(case, model, count)
+            found = asked(case, model, count)
+            if found.reason in SHALLOW and case.library == "transformers":
+                found = asked(case, *of_transformers(case.name, Path(folder), whole=True))
+            return found
     except TooSlow:
         return Found(case, "slow", f"over {limit_s} s")
     finally:
@@ -196,7 +205,12 @@ def _stop(*_args: Any) -> None:
 def asked(case: Case, model: dict[str, Any], count: int) -> Found:
     """Return the answer to a plan of the model, compared with its parameters."""
     try:
-        profile = traced(model)
+        try:
+            profile = traced(model)
+        except UserError as error:
+            if error.message.id != PRECISION:
+                raise
+            profile = traced(model, "fp32")  # as the answer says
     except UserError as error:
         id, line = error.message.id, render(error.message, "en")
         return Found(case, "raw" if id in RAW else "refused", id, line)
@@ -210,7 +224,7 @@ def asked(case: Case, model: dict[str, Any], count: int) -> Found:
     return Found(case, "answered")
 
 
-def traced(model: dict[str, Any]) -> Profile:
+def traced(model: dict[str, Any], precision: str = "bf16-mixed") -> Profile:
     """Return one traced step of a model on a GPU without a limit that matters.
 
     Raises:
@@ -220,7 +234,7 @@ def traced(model: dict[str, Any]) -> Profile:
         "model": model,
         "workload": {"task": "full", "effective_batch": 2},
         "machine": {"gpus": [{"id": "rtx-4090"}]},
-        "settings": {"precision": "bf16-mixed", "micro_batch": 2},
+        "settings": {"precision": precision, "micro_batch": 2},
     }
     found = resolve(Plan.model_validate(fields))
     if isinstance(found, Facts):

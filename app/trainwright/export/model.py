@@ -28,6 +28,11 @@ TAUGHT = {
     "torchvision": (),
 }
 """Of each kind, what the exported programs have data and a loss for."""
+HEADS = (
+    "ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForPreTraining", "ForImageClassification",
+    "ForConditionalGeneration",
+)  # fmt: skip
+"""Ends of the names of transformers' classes for which they have some: ``model_class`` there."""
 UNTAUGHT = ("whisper", "wav2vec2", "hubert", "wavlm")
 """Model types of transformers for which they have none."""
 
@@ -76,6 +81,8 @@ def definition(plan: Plan) -> Definition:
     if source.hf is not None:
         path = config_of(Path(os.path.expanduser(source.hf)))
         title = path.parent.name if path.name == "config.json" else path.stem
+        if plan.workload.inputs.images:
+            raise UserError.of("export.no-data-for", model=title)
         return _configured(Definition("hf", FOLDER, title, {CONFIG: _read(path)}))
     if source.timm is not None:
         return Definition("timm", source.timm, source.timm)
@@ -125,7 +132,10 @@ def _configured(found: Definition) -> Definition:
         return found
     denoiser = config.get("_class_name")
     if denoiser is None:
-        taught = config.get("model_type") not in UNTAUGHT
+        names = config.get("architectures")
+        name = names[0] if isinstance(names, list) and names else ""
+        taught = not name or (isinstance(name, str) and name.endswith(HEADS))
+        taught = taught and config.get("model_type") not in UNTAUGHT
     else:
         taught = denoiser in TAUGHT["diffusers"]
     if not taught:

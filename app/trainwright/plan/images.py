@@ -5,7 +5,7 @@ from typing import Any
 
 OF_IMAGES = (
     "ForImageClassification", "ForSemanticSegmentation", "ForMaskedImageModeling",
-    "ForVideoClassification", "ForDepthEstimation",
+    "ForVideoClassification", "ForDepthEstimation", "ForObjectDetection",
 )  # fmt: skip
 """Ends of the names of transformers' classes whose samples are images alone."""
 

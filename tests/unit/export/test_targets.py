@@ -13,6 +13,7 @@ from trainwright.export.comments import columns
 from trainwright.export.sharing import ON_NODES, RUNS
 from trainwright.machine.network import Network
 from trainwright.messages import Message, UserError, render
+from trainwright.plan.edit import with_keys
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
 from trainwright.workload import FullSettings
@@ -337,6 +338,18 @@ def test_a_model_without_data_and_loss_in_the_programs_is_refused_by_name(
         export.files(target, asked, BASE, {}, "en")
     assert caught.value.message.id in ("export.no-data-for", "export.needs-transformers")
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_heads_and_images_that_the_programs_do_not_know_are_refused(
+    target: str, tmp_path: Path
+) -> None:
+    head = llama(tmp_path / "head", task="full", architectures=["LlamaForQuestionAnswering"])
+    sees = with_keys(llama(tmp_path / "sees", task="full"), {"workload.inputs.images": 1})
+    for asked in (head, sees):
+        with pytest.raises(UserError) as caught:
+            export.files(target, asked, BASE, {}, "en")
+        assert caught.value.message.id == "export.no-data-for"
 
 
 @pytest.mark.parametrize("target", TARGETS)

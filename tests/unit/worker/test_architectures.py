@@ -24,6 +24,10 @@ NAMED = {
     "BertForMultipleChoice": TEXT | {"model_type": "bert"},
     "BertForNextSentencePrediction": TEXT | {"model_type": "bert"},
     "BertForPreTraining": TEXT | {"model_type": "bert"},
+    "CLIPModel": {"model_type": "clip", "text_config": {"num_hidden_layers": 1},
+                  "vision_config": {"num_hidden_layers": 1}},
+    "YolosForObjectDetection": TOWER | {"model_type": "yolos", "image_size": [64, 64],
+                                        "use_mid_position_embeddings": False},
     "ViTForMaskedImageModeling": TOWER | {"model_type": "vit"},
     "ViTMAEForPreTraining": TOWER | {"model_type": "vit_mae", "decoder_num_hidden_layers": 1},
     "GLPNForDepthEstimation": {"model_type": "glpn", "image_size": 64},
@@ -55,7 +59,7 @@ NAMED = {
 }  # fmt: skip
 REFUSED = {
     "SplinterForPreTraining": (TEXT | {"model_type": "splinter"}, "worker.class-wants"),
-    "SiglipModel": ({"model_type": "siglip"}, "worker.class-wants"),
+    "Siglip2Model": ({"model_type": "siglip2"}, "worker.class-wants"),
     "SamModel": ({"model_type": "sam"}, "worker.class-wants"),
     "BeitForSemanticSegmentation": (
         BEIT | {"num_hidden_layers": 4, "out_indices": [0, 1, 2, 3], "use_auxiliary_head": True},
@@ -141,7 +145,7 @@ def test_spans_are_judged_as_the_library_judges_them(programs):
 
 def test_only_what_the_library_refuses_is_laid_to_the_file(programs, tmp_path):
     path, refusal = tmp_path / "config.json", programs("refusal").Refusal
-    spec = {"model": {"hf": str(path)}, "kernel": "efficient", "image_size": 0}
+    spec = {"model": {"hf": str(path)}, "kernel": "efficient", "image_size": 0, "precision": "fp32"}
     blaming = programs("huggingface").blaming
 
     def said(fields, run):
@@ -165,6 +169,21 @@ def test_only_what_the_library_refuses_is_laid_to_the_file(programs, tmp_path):
     id, line = said(xmod, lambda: model(input_ids=torch.zeros((1, 4), dtype=torch.int64)))
     assert id == "worker.class-fails"
     assert "set_default_language" in line
+
+
+def test_a_type_of_numbers_that_a_model_lacks_is_named_with_the_way_out(programs, tmp_path):
+    path = tmp_path / "config.json"
+    fields = {"model_type": "fnet", "architectures": ["FNetForMaskedLM"], "num_hidden_layers": 1}
+    path.write_text(json.dumps(fields), encoding="utf-8")
+    spec = {"model": {"hf": str(path)}, "kernel": "efficient", "precision": "bf16-mixed"}
+    with (
+        pytest.raises(programs("refusal").Refusal) as caught,
+        programs("huggingface").blaming(spec | {"image_size": 0}),
+    ):
+        torch.fft.fft(torch.ones(4, dtype=torch.bfloat16))
+    said = render(Message.of(caught.value.id, **caught.value.values), "en")
+    assert "does not run in bf16-mixed" in said
+    assert "settings.precision to fp32" in said
 
 
 def test_infinity_is_read_as_the_library_writes_it(programs, tmp_path):

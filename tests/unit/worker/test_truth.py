@@ -225,6 +225,23 @@ SWIN_MASKED = {
     "patch_size": 4, "embed_dim": 32, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4,
     "encoder_stride": 8, "drop_path_rate": 0.0,
 }  # fmt: skip
+YOLOS = {
+    "model_type": "yolos", "architectures": ["YolosForObjectDetection"], "hidden_size": 64,
+    "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "image_size": [64, 64], "patch_size": 16, "num_detection_tokens": 20,
+    "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+    "use_mid_position_embeddings": False,
+}  # fmt: skip
+RT_DETR = {
+    "model_type": "rt_detr", "architectures": ["RTDetrForObjectDetection"], "d_model": 32,
+    "encoder_hidden_dim": 32, "num_queries": 20, "decoder_layers": 2, "dropout": 0.0,
+    "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "encoder_in_channels": [64, 128, 256],
+    "decoder_in_channels": [32, 32, 32], "num_denoising": 20,
+    "backbone_config": {
+        "model_type": "rt_detr_resnet", "hidden_sizes": [32, 64, 128, 256], "depths": [1, 1, 1, 1],
+        "embedding_size": 16, "out_features": ["stage2", "stage3", "stage4"],
+    },
+}  # fmt: skip
 VISION = {
     "hidden_size": 64, "intermediate_size": 128, "depth": 2, "num_heads": 4, "patch_size": 8,
     "spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": 128,
@@ -371,6 +388,8 @@ CASES = {
     "bert-pretraining": (BERT | {"architectures": ["BertForPreTraining"]}, {}, TOKENS),
     "wav2vec2-xvector": (WAV2VEC2 | {"architectures": ["Wav2Vec2ForXVector"]}, {}, TOKENS),
     "swin-masked": (SWIN_MASKED, {"image_size": 64}, IMAGES),
+    "yolos": (YOLOS, {"image_size": 64}, IMAGES),
+    "rt-detr": (RT_DETR, {"image_size": 64}, IMAGES),
     "unet": ({"builtin": "unet"}, {"image_size": 64}, (16, 0)),
     "own-net": ({"own": {"width": 160, "depth": 4}}, {}, TOKENS),
     "whisper": (WHISPER, {}, TOKENS),

@@ -112,7 +112,7 @@ def copied(host):
     def copy(value):
         if isinstance(value, dict):
             return {name: copy(item) for name, item in value.items()}
-        return value.clone()
+        return [copy(item) for item in value] if isinstance(value, list) else value.clone()
 
     return step.Batch(copy(host.inputs), copy(host.labels))
 

@@ -8,7 +8,7 @@ from refusal import Refusal
 
 OF_IMAGES = (
     "ForImageClassification", "ForSemanticSegmentation", "ForMaskedImageModeling",
-    "ForVideoClassification", "ForDepthEstimation",
+    "ForVideoClassification", "ForDepthEstimation", "ForObjectDetection",
 )  # fmt: skip
 """Ends of the names of classes that are fed images or videos alone."""
 OF_SOUNDS = (
@@ -41,7 +41,7 @@ _EMBEDS = "Model"
 """End of the names of classes without a head, which are trained to embed text."""
 _GIVEN = {"input_ids", *PIXELS, *SOUNDS, "decoder_input_ids", "bool_masked_pos", "self"}
 """Parameters of forward that a batch has."""
-_SEEN = ("pixel_values", "input_features", "input_values")
+_SEEN = ("pixel_values", "input_features", "input_values", "spatial_shapes")
 """Inputs of a class that embeds texts and what belongs to them: CLIP's, CLAP's."""
 
 
@@ -113,13 +113,20 @@ def _check_inputs(found: Any, ending: str) -> None:
     asked = [e.name for e in parameters if e.default is e.empty and e.kind not in variable]
     missing = [name for name in asked if name not in _GIVEN]
     if not ending:
-        also = (each.name for each in parameters if each.name in _SEEN)
-        missing += [name for name in also if name != main and name not in missing]
+        also = [each.name for each in parameters if each.name in _SEEN and each.name != main]
+        if not pairs(found) or also != ["pixel_values"]:
+            missing += [name for name in also if name not in missing]
     elif ending == OWN and main == "input_ids":
         names = [each.name for each in parameters if each.name.endswith(("labels", "_positions"))]
         missing += names if "labels" not in names else []
     if missing:
         raise Refusal("worker.class-wants", name=found.__name__, inputs=", ".join(missing))
+
+
+def pairs(model: Any) -> bool:
+    """Return whether a model, or its class, is trained on texts and images that belong together."""
+    taken = inspect.signature(model.forward).parameters
+    return "return_loss" in taken and "input_ids" in taken
 
 
 def _fed(found: Any, main: str, ending: str) -> bool:

@@ -88,7 +88,7 @@ def check_config(fields: dict[str, Any], file: str) -> None:
     width: Any = fields.get("hidden_size") or fields.get("n_embd")
     heads: Any = fields.get("num_attention_heads") or fields.get("n_head")
     shared: Any = fields.get("num_key_value_heads")
-    free = "head_dim" in fields or "qk_nope_head_dim" in fields
+    free = any(key in fields for key in ("head_dim", "qk_nope_head_dim", "attention_head_size"))
     if _ints(width, heads) and not free and width % heads:
         raise Refusal("worker.heads-divide", file=file, width=width, heads=heads)
     if _ints(heads, shared) and heads % shared:

@@ -10,10 +10,12 @@ from typing import Any
 
 import architectures
 import blame
+import boxes
 import experts
 import imagetext
 import imaging
 import known
+import pairs
 import speech
 import step
 import torch
@@ -92,8 +94,18 @@ def blaming(spec: dict[str, Any]) -> Iterator[None]:
             raise (
                 found or Refusal("worker.class-fails", file=path, reason=first_line(same))
             ) from error
+        if spec["precision"] not in ("fp32", "tf32") and _about_types(error):
+            values = {"precision": spec["precision"], "reason": first_line(error)}
+            raise Refusal("worker.precision-fails", file=path, **values) from error
         id = "worker.class-fails" if _of_library(error, transformers) else "worker.class-untraced"
         raise Refusal(id, file=path, reason=first_line(error)) from error
+
+
+def _about_types(error: Exception) -> bool:
+    """Return whether an operator of torch complains about the type of numbers that it got."""
+    return isinstance(error, RuntimeError) and any(
+        word in str(error) for word in ("expected scalar type", "Unsupported dtype", "same dtype")
+    )
 
 
 def _of_library(error: BaseException, transformers: Any) -> bool:
@@ -108,7 +120,8 @@ def _run_once(subject: Subject) -> None:
     """Run two short samples through a model without memory."""
     inputs = subject.batch(2, min(_SHORT, subject.longest or _SHORT)).inputs
     try:
-        subject.model(**{name: value.to("meta") for name, value in inputs.items()})
+        moved = step.to_device(step.Batch(inputs, {}), "meta", step.StepSettings("fp32")).inputs
+        subject.model(**moved)
     except RuntimeError as error:
         if "meta tensors" not in str(error):  # it ran until a value was asked for
             raise
@@ -128,9 +141,11 @@ def _subject(transformers: Any, fields: dict[str, Any], spec: dict[str, Any], pa
             raise
         model = kind._from_config(config, dtype=torch.float32, attn_implementation="eager")
     _be_real(transformers)
+    mended = _mend(model)
     subject = _fed(model, config, spec)
     if spec.get("images"):
         subject = imagetext.added(subject, spec, path)
+    subject.assumed |= {"profile.assumed.mended": 1} if mended else {}
     named = next(iter(config.architectures or ()), kind.__name__)
     if named != kind.__name__:
         subject.facts |= {"named_class": named, "traced_class": kind.__name__}
@@ -143,7 +158,10 @@ def _fed(model: Any, config: Any, spec: dict[str, Any]) -> Subject:
     if main in architectures.SOUNDS:
         return speech.subject(model, config, _facts(config, "transformers"))
     if main in architectures.PIXELS:
-        return imaging.subject(model, config, spec, _facts(config, "transformers"))
+        sees = boxes if type(model).__name__.endswith("ForObjectDetection") else imaging
+        return sees.subject(model, config, spec, _facts(config, "transformers"))
+    if architectures.bare(model) and architectures.pairs(model):
+        return pairs.subject(model, config, _facts(config, "transformers"))
     return _language(model, config)
 
 
@@ -165,16 +183,24 @@ def _be_real(transformers: Any) -> None:
     """Masks must be built as for real inputs: the library treats fakes as a trace of its own."""
     from transformers import masking_utils
     from transformers.integrations import sdpa_attention
-    from transformers.modeling_outputs import MoeCausalLMOutputWithPast
-
-    if not hasattr(MoeCausalLMOutputWithPast, "image_outputs"):
-        # Llama 4 of transformers 5.24 asks its text part for it, and fails.
-        MoeCausalLMOutputWithPast.image_outputs = None
 
     for module in (masking_utils, sdpa_attention):
         for name in ("is_tracing", "is_fake_tensor"):
             if hasattr(module, name):
                 setattr(module, name, lambda *args, **kwargs: False)
+
+
+def _mend(model: Any) -> bool:
+    """Return whether a class was given what it asks its text part for in vain.
+
+    So does Llama 4 of transformers 5.24, in every forward.
+    """
+    from transformers.modeling_outputs import MoeCausalLMOutputWithPast as Output
+
+    if type(model).__name__ != "Llama4ForConditionalGeneration" or hasattr(Output, "image_outputs"):
+        return False
+    Output.image_outputs = None
+    return True
 
 
 def _text(config: Any) -> Any:
@@ -188,7 +214,7 @@ def _language(model: nn.Module, config: Any) -> Subject:
     generates = name.endswith(("ForCausalLM", "LMHeadModel")) or (
         name.endswith("ForConditionalGeneration") and not encodes
     )
-    embeds = architectures.bare(model)
+    embeds = architectures.bare(model) and not encodes
     finds = name.endswith(("ForQuestionAnswering", "ForQuestionAnsweringSimple"))
     own = name.endswith(architectures.OWN)
     samples = embeds or finds or own or name.endswith(_OF_A_SAMPLE)

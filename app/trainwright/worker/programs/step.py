@@ -356,6 +356,8 @@ def to_device(batch: Batch, device: torch.device | str, settings: StepSettings) 
     def move(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: move(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [move(item) for item in value]
         options: dict[str, Any] = {"non_blocking": True}
         if settings.precision in PURE and value.is_floating_point():
             options["dtype"] = PURE[settings.precision]
