@@ -456,6 +456,10 @@ def test_costs_of_a_run_are_those_of_the_tariff_and_the_clouds_rate(opened, qtbo
     costs.cloud.editingFinished.emit()
     assert window.session.plan.limits.rates.cloud == "1100 KRW"
     assert "set an exchange rate" in said(costs)
+    costs.cloud.setText("1.153 usd / gpu")
+    costs.cloud.editingFinished.emit()
+    assert window.session.plan.limits.rates.cloud == "1.153 USD/GPU"
+    assert "~$92" in said(costs), "40 h of two GPUs"
 
 
 def test_rates_do_not_search_again(opened, qtbot):
