@@ -323,6 +323,7 @@ def test_a_build_for_several_plans_shows_each(opened, qtbot):
     text = said(cards(screen)[0])
     assert text.count(f"{cards(screen)[0].candidate.plan.name}: fits") == 3
     assert "3 ×" in text
+    assert "for all runs" in text
 
 
 def test_wishes_are_shown_from_the_file_saved_to_it_and_asked_of_the_planner(
