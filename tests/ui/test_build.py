@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QRadioButton
 
 from trainwright.build import Owned
 from trainwright.build.answer import Done, Part
-from trainwright.messages import UserError
+from trainwright.build.upgrades import Declined
+from trainwright.messages import Message, UserError
 from trainwright.prices import Price
 from trainwright.ui import asking, paint
 from trainwright.ui.buying import STEPS, nearest_step, request
@@ -259,6 +260,28 @@ def test_the_real_planner_finds_upgrades_of_the_plans_machine(opened, qtbot):
     wanted = found()[0].upgrade.plan.machine
     found()[0].use.click()
     assert window.session.plan.machine == wanted
+
+
+def test_what_a_part_would_bring_is_asked_and_answered(opened, qtbot):
+    asked = []
+
+    def planner(_plan, _budget, _currency, part):
+        asked.append(part)
+        reason = Message.of("planner.upgrade.why.above")
+        return SimpleNamespace(upgrades=(), declined=(Declined("gpu", reason),), notes=())
+
+    window = opened(core=fakes.core(added=planner))
+    screen = answered(qtbot, window)
+    assert not screen.question.ask.isVisible(), "a new PC has nothing to add to"
+    screen.question.way.show_value("upgrade")
+    screen.question._turn("upgrade")
+    qtbot.waitUntil(lambda: "No change within the budget pays" in said(screen))
+    screen.question.ask.click()
+    popup = QApplication.activePopupWidget()
+    popup.field.setText("rtx 3090")
+    QTest.keyClick(popup.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: "costs more than the budget" in said(screen))
+    assert asked == ["rtx-3090"]
 
 
 WISHES = (
