@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QRadioButton
 
 from trainwright.build import Owned
 from trainwright.build.answer import Done, Part
-from trainwright.messages import UserError
+from trainwright.build.upgrades import Declined
+from trainwright.messages import Message, UserError
 from trainwright.prices import Price
 from trainwright.ui import asking, paint
 from trainwright.ui.buying import STEPS, nearest_step, request
@@ -261,6 +262,28 @@ def test_the_real_planner_finds_upgrades_of_the_plans_machine(opened, qtbot):
     assert window.session.plan.machine == wanted
 
 
+def test_what_a_part_would_bring_is_asked_and_answered(opened, qtbot):
+    asked = []
+
+    def planner(_plan, _budget, _currency, part):
+        asked.append(part)
+        reason = Message.of("planner.upgrade.why.above")
+        return SimpleNamespace(upgrades=(), declined=(Declined("gpu", reason),), notes=())
+
+    window = opened(core=fakes.core(added=planner))
+    screen = answered(qtbot, window)
+    assert not screen.question.ask.isVisible(), "a new PC has nothing to add to"
+    screen.question.way.show_value("upgrade")
+    screen.question._turn("upgrade")
+    qtbot.waitUntil(lambda: "No change within the budget pays" in said(screen))
+    screen.question.ask.click()
+    popup = QApplication.activePopupWidget()
+    popup.field.setText("rtx 3090")
+    QTest.keyClick(popup.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: "costs more than the budget" in said(screen))
+    assert asked == ["rtx-3090"]
+
+
 WISHES = (
     (lambda row: row.used.click(), "used", True),
     (lambda row: row.quiet.click(), "quiet", True),
@@ -323,6 +346,7 @@ def test_a_build_for_several_plans_shows_each(opened, qtbot):
     text = said(cards(screen)[0])
     assert text.count(f"{cards(screen)[0].candidate.plan.name}: fits") == 3
     assert "3 ×" in text
+    assert "for all runs" in text
 
 
 def test_wishes_are_shown_from_the_file_saved_to_it_and_asked_of_the_planner(
@@ -456,6 +480,10 @@ def test_costs_of_a_run_are_those_of_the_tariff_and_the_clouds_rate(opened, qtbo
     costs.cloud.editingFinished.emit()
     assert window.session.plan.limits.rates.cloud == "1100 KRW"
     assert "set an exchange rate" in said(costs)
+    costs.cloud.setText("1.153 usd / gpu")
+    costs.cloud.editingFinished.emit()
+    assert window.session.plan.limits.rates.cloud == "1.153 USD/GPU"
+    assert "~$92" in said(costs), "40 h of two GPUs"
 
 
 def test_rates_do_not_search_again(opened, qtbot):

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from trainwright.data import resources
 from trainwright.ui import doors, i18n, paint
 from trainwright.ui.widgets.base import Scroll
 
@@ -43,6 +44,7 @@ SCREENS = (
     "settings",
 )
 TOLERANCE = 1.5
+OTHER = resources("examples", "llama-8b-qlora-rtx4060ti.plan.yaml")
 
 
 def problems(window: Any, screen: str) -> Iterator[str]:
@@ -200,7 +202,8 @@ def answered_build(window: Any) -> None:
         {
             "limits.power_w": 1500,
             "limits.wishes": {"used": True, "owned": ["rtx-3090", "2x samsung-990-pro-2tb"]},
-            "limits.rates.cloud": "1.99 USD",
+            "limits.rates.cloud": "1.99 USD/GPU",
+            "limits.also": [{"plan": str(OTHER), "times": 2}, {"plan": "/none.plan.yaml"}],
         }
     )
     for _ in range(500):

@@ -83,23 +83,36 @@ def search(request: Request, sources: Sources = STORED, *, market: Market | None
     system = request.wishes.system
     speeds = [Speeds(plan, sources, system) for plan in plans_of(request)]
     works, run = works_of(request, speeds)
-    sound = _Search(request, market, works, run, sound=True).answer()
-    # Where nothing that can be checked is within reach, what cannot is better than nothing.
-    return sound if sound.builds else _Search(request, market, works, run, sound=False).answer()
+    found = _Search(request, market, works, run).answer()
+    # Where nothing that is proven and can be checked is within reach, less is better than nothing.
+    if not found.builds and works.unproven:
+        found = _Search(request, market, works, run, trial=True).answer()
+    if not found.builds:
+        found = _Search(request, market, works, run, trial=True, sound=False).answer()
+    return found
 
 
 class _Search:
     """One search, and what it has worked out so far."""
 
     def __init__(
-        self, request: Request, market: Market, works: Works, run: Run, *, sound: bool
+        self,
+        request: Request,
+        market: Market,
+        works: Works,
+        run: Run,
+        *,
+        sound: bool = True,
+        trial: bool = False,
     ) -> None:
+        """Take what no rule forbids; ``trial``: cards too that PyTorch runs on only as one."""
         wishes = request.wishes
         self.request = request
         self.run = run
         self.limit = request.budget.amount if request.budget else math.inf
         self.market = market
         self.works = works
+        self.trial = trial
         self.around = Around(market, wishes, sound=sound)
         self.circuit = wishes.circuit or self._circuit()
         self.choosing = Choosing(self.around, self.circuit)
@@ -239,6 +252,8 @@ class _Search:
         if not self.works.several:
             others = []
         for number, record in enumerate(sorted(self.market.cards(), key=_memory, reverse=True)):
+            if not self.trial and self.works.trial(record):
+                continue
             choice = self._choice(record, first, number)
             if choice is not None:
                 yield choice

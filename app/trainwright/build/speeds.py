@@ -208,6 +208,11 @@ class Speeds:
             self._profiles[key] = self._find(plan, facts, settings)
         return self._profiles[key]
 
+    def trial(self, record: GpuRecord) -> bool:
+        """Return whether nobody should buy the card for it where there is another one."""
+        self.facts(Cards(record, 1))
+        return record.id in self.unproven
+
     def facts(self, cards: Cards) -> Facts | None:
         """Return what is known of the plan on such cards alone; None where it cannot run."""
         return self._known(self.planned(cards), cards)

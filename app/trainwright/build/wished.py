@@ -82,12 +82,16 @@ def _said(text: str) -> tuple[float, str]:
     return float(found["times"] or 1), found["path"]
 
 
-def cloud_rate(rates: PlannedRates, currency: Currency) -> float | None:
-    """Return what an hour in a cloud costs; None where nobody said, or no exchange rate is set."""
+def cloud_rate(rates: PlannedRates, currency: Currency, gpus: int) -> float | None:
+    """Return what an hour of a computer with so many GPUs costs in a cloud.
+
+    None where nobody said, or no exchange rate is set.
+    """
     if rates.cloud is None:
         return None
-    given: Currency = "KRW" if rates.cloud.endswith("KRW") else "USD"
-    amount = float(rates.cloud[:-3])
+    hour, mark, _ = rates.cloud.partition("/")
+    given: Currency = "KRW" if hour.endswith("KRW") else "USD"
+    amount = float(hour[:-3]) * (gpus if mark else 1)
     if given == currency:
         return amount
     rate, _ = exchange.load()

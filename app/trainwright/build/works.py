@@ -12,7 +12,7 @@ from trainwright.build.request import Request
 from trainwright.build.run import Run, run_of
 from trainwright.build.sizing import LEAST_GB, Needs, needs, use_of
 from trainwright.build.speeds import Cards, Link, Speed, Speeds
-from trainwright.catalog import CpuRecord, DriveRecord
+from trainwright.catalog import CpuRecord, DriveRecord, GpuRecord
 from trainwright.machine.build import Use, Way
 from trainwright.plan.schema import Plan
 from trainwright.workload.settings import Effect
@@ -112,10 +112,9 @@ class Works:
             loads.append(Load(cards, speeds, speed, feeds.of(speed), steps))
         return Together(tuple(loads))
 
-    @property
-    def first(self) -> Speeds:
-        """That of the request's own plan."""
-        return self.each[0][0]
+    def trial(self, record: GpuRecord) -> bool:
+        """Return whether one of them runs on the card only as a trial."""
+        return any(speeds.trial(record) for speeds, _, _ in self.each)
 
     @property
     def trains(self) -> bool:

@@ -1,6 +1,6 @@
 """``trainwright build``: which computer to buy for a plan's workload and some money."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -27,6 +27,9 @@ from trainwright.prices import Total
 if TYPE_CHECKING:
     from trainwright.cli.screen import Screen
 
+Rent = Callable[[Candidate], float | None]
+"""What an hour of a like computer costs in a cloud; None where nobody says."""
+
 
 @click.command("build", cls=Command, help="cli.build.summary")
 @planning.plan_argument
@@ -46,6 +49,12 @@ if TYPE_CHECKING:
 @option("--kwh", type=Fraction(min=0, max=10), metavar="USD", help="cli.build.kwh")
 @option("--household", type=Fraction(min=0, max=100_000), metavar="KWH", help="cli.build.household")
 @option("--cloud", type=Fraction(min=0, max=1_000_000_000), metavar="RATE", help="cli.build.cloud")
+@option(
+    *("--cloud-gpu", "cloud_gpu"),
+    type=Fraction(min=0, max=1_000_000_000),
+    metavar="RATE",
+    help="cli.build.cloud-gpu",
+)
 @option("--to", "form_of", type=click.Choice(tuple(FORMATS)), help="cli.build.to")
 @options.out_file("cli.option.out-plan")
 @options.tracing
@@ -64,6 +73,7 @@ def command(
     kwh: float | None,
     household: float | None,
     cloud: float | None,
+    cloud_gpu: float | None,
     **wishes: Any,
 ) -> Answer:
     """Search, rank, and write the plan on the first computer where that is asked for."""
@@ -82,13 +92,19 @@ def command(
     said = {"usd_per_kwh": kwh, "household_kwh": household}
     known = energy_rates(plan.limits.rates)
     known |= {name: value for name, value in said.items() if value is not None}
-    if cloud is None and found.builds:
-        cloud = cloud_rate(plan.limits.rates, found.builds[0].total.currency)
+
+    def rent(one: Candidate) -> float | None:
+        """Return what an hour of a like computer costs in a cloud."""
+        gpus = one.build.gpu_count
+        if cloud is None and cloud_gpu is None:
+            return cloud_rate(plan.limits.rates, one.total.currency, gpus)
+        return cloud if cloud_gpu is None else cloud_gpu * gpus
+
     if out is not None and found.builds:
         file.write(found.builds[0].plan, out)
     document = as_json(found)
     for one, data in zip(found.builds, document["builds"], strict=True):
-        data["run"] = run_as_json(cost_of(one, **known), cloud, one.total.expected or 0.0)
+        data["run"] = run_as_json(cost_of(one, **known), rent(one), one.total.expected or 0.0)
 
     def show(screen: "Screen") -> None:
         best = found.builds[0] if found.builds else found.cheapest
@@ -96,7 +112,7 @@ def command(
             for line in FORMATS[form_of](best).splitlines():
                 screen.whole_line(line)
             return
-        show_builds(screen, found, known, cloud)
+        show_builds(screen, found, known, rent)
 
     return Answer(document, show, Exit.DONE if found.builds else Exit.NO)
 
@@ -115,9 +131,7 @@ def check_wishes(request: Request) -> None:
         raise UserError.of("cli.build.wishes", problem=error.message) from None
 
 
-def show_builds(
-    screen: "Screen", found: Builds, rates: dict[str, float], cloud: float | None
-) -> None:
+def show_builds(screen: "Screen", found: Builds, rates: dict[str, float], rent: Rent) -> None:
     """Print the ranked computers, and the first one in full."""
     if not found.builds:
         show_none(screen, found)
@@ -128,7 +142,7 @@ def show_builds(
         headings=["", *map(Message.of, _HEADINGS)],
         numbers=(0, 2, 3, 4, 5),
     )
-    show_candidate(screen, found.builds[0], rates, cloud)
+    show_candidate(screen, found.builds[0], rates, rent(found.builds[0]))
     _notes(screen, found)
 
 

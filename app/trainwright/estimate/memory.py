@@ -84,11 +84,12 @@ class _Asked:
         return self.make(**dict(self.arguments))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _ceiling(asked: _Asked) -> Ceiling:
     """Return the moments that can be the peak.
 
-    A search keeps these for all that it tries. They take kilobytes, their layouts a megabyte each.
+    A search keeps these for all that it tries, and one over all cards on sale tries some hundreds.
+    They take kilobytes, their layouts a megabyte each.
     """
     return ceiling(asked.layout())
 

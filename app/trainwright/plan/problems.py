@@ -120,7 +120,7 @@ _KINDS = {
 }
 _EXAMPLES = {
     "budget": "3000 USD, 4500000 KRW",
-    "cloud": "0.79 USD, 1100 KRW",
+    "cloud": "0.79 USD, 1100 KRW, 0.79 USD/GPU",
     "checkpointing": "none, full, every-2, selective",
     "frozen": "embed_tokens, layers.0-11",
 }

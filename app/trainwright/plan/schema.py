@@ -45,11 +45,15 @@ class PlannedWishes(Frozen):
     """Whether prices that are too old count nevertheless. Default: false."""
 
 
+_RATE = r"^[0-9]{1,9}(\.[0-9]{1,4})? ?(USD|KRW)(/GPU)?$"
+
+
 class PlannedRates(Frozen):
     """What the use of a computer costs, here and in a cloud."""
 
-    cloud: Annotated[str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{1,4})? ?(USD|KRW)$")] | None = None
-    """Of an hour of a like computer in a cloud. Default: nothing is compared."""
+    cloud: Annotated[str, Field(pattern=_RATE)] | None = None
+    """Of an hour of a like computer in a cloud, or of each of its GPUs: ``0.79 USD/GPU``. Default:
+    nothing is compared."""
     usd_per_kwh: Annotated[float, Field(ge=0, le=10)] | None = None
     """Where the budget is in dollars. Default: 0.17, assumed."""
     household_kwh: Annotated[float, Field(ge=0, le=100_000)] | None = None

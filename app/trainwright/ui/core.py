@@ -154,6 +154,14 @@ def _upgrades(plan: "Plan", budget: float, currency: "Currency") -> "Upgrades":
     return upgrades(request(plan, budget, currency))
 
 
+def _added(plan: "Plan", budget: float, currency: "Currency", part: str) -> "Upgrades":
+    from trainwright.build.owning import owned
+    from trainwright.build.upgrades import added
+    from trainwright.ui.buying import request
+
+    return added(request(plan, budget, currency), owned([part]))
+
+
 def _snapshot() -> Any:
     from trainwright.probe.snapshot import take
 
@@ -219,6 +227,7 @@ class Core:
     keep_correction: "Callable[[Outcome], None]" = _keep_correction
     builds: "Callable[[Plan, float, Currency], Builds]" = _builds
     upgrades: "Callable[[Plan, float, Currency], Upgrades]" = _upgrades
+    added: "Callable[[Plan, float, Currency, str], Upgrades]" = _added
     snapshot: Callable[[], Any] = _snapshot
     framework: Callable[[], Any] = _framework
     measuring: "Callable[[], Measuring]" = _measuring

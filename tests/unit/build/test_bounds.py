@@ -20,7 +20,7 @@ def test_several_cards_are_never_faster_cheaper_or_thriftier_than_one_says(examp
     plan = file.read(resources("examples", f"{example}.plan.yaml"))
     request = Request(plan, money("8000USD"), Wishes(used=True))
     works, run = works_of(request, [Speeds(plan, STORED)])
-    found = search._Search(request, Market.of(request), works, run, sound=True)
+    found = search._Search(request, Market.of(request), works, run)
     several = [choice for choice in found._choices() if choice.work is None]
     timed = ((choice, found._timed(choice)) for choice in several)
     known = [(bound.least, real.least) for bound, real in timed if real is not None]

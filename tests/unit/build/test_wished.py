@@ -128,12 +128,14 @@ def test_wishes_that_contradict_are_refused_in_one_line_that_names_both(limits, 
 
 def test_a_cloud_rate_counts_in_the_budgets_currency_by_the_rate_that_is_set(monkeypatch):
     rates = plan().limits.rates
-    assert cloud_rate(rates, "USD") == pytest.approx(0.79)
+    assert cloud_rate(rates, "USD", 2) == pytest.approx(0.79)
     monkeypatch.setattr(exchange, "load", lambda: (None, None))
-    assert cloud_rate(rates, "KRW") is None
+    assert cloud_rate(rates, "KRW", 2) is None
     monkeypatch.setattr(exchange, "load", lambda: (Rate(1400, date(2026, 11, 1)), None))
-    assert cloud_rate(rates, "KRW") == pytest.approx(1106)
-    assert cloud_rate(plan("").limits.rates, "USD") is None
+    assert cloud_rate(rates, "KRW", 2) == pytest.approx(1106)
+    each = rates.model_copy(update={"cloud": "0.79 USD/GPU"})
+    assert cloud_rate(each, "USD", 2) == pytest.approx(1.58)
+    assert cloud_rate(plan("").limits.rates, "USD", 1) is None
 
 
 def test_energy_costs_what_the_plan_says():

@@ -1,5 +1,6 @@
 """Which part a shop's name means; what is not sure is left to the person."""
 
+import re
 from datetime import date
 
 import pytest
@@ -10,6 +11,11 @@ from trainwright.prices.imports import preview, read
 from trainwright.prices.imports.matching import matcher
 
 TODAY = date(2026, 7, 1)
+SOLD = [
+    record
+    for record in list_gpus()
+    if record.segment in ("consumer", "workstation") and record.form in (None, "card")
+]
 
 
 @pytest.mark.parametrize(
@@ -200,3 +206,18 @@ def test_a_persons_choice_settles_a_row():
     (one,) = after.observations()
     assert (one.part, one.amount, one.source) == ("rtx-4060-ti-16gb", 480, "my.csv:3")
     assert one.name == "GeForce RTX 4060 Ti"
+
+
+MEMORIES = ("D6", "D7", "GDDR6X", "DDR7", "HBM2e")
+
+
+@pytest.mark.parametrize("record", SOLD, ids=lambda record: record.id)
+def test_a_word_for_memory_is_never_a_letter_of_the_model(record):
+    """``RTX 5090 D7 32GB`` is not an RTX 5090 D."""
+    gib = round(record.memory_bytes.value / 2**30)
+    plain = re.sub(r"\s*\d+ ?GB$", "", record.name)
+    for word in MEMORIES:
+        for name in (f"{plain} {word} {gib}GB", f"{plain} OC {gib} GB {word} Video Card"):
+            found = matcher().match(name, "gpu").part
+            assert found is not None, name
+            assert found.id == record.id, name

@@ -62,6 +62,9 @@ class BuildScreen(Scroll):
         column.setSpacing(tokens.M)
         self.question = Question(session)
         self.question.turned.connect(self.refresh)
+        self.question.asked.connect(self._ask)
+        self._asked = False
+        """Whether the answer, or the one under way, is to what one part would bring."""
         column.addWidget(self.question)
         self.strip = RunStrip()
         self.strip.answered.connect(self._cancel)
@@ -134,9 +137,21 @@ class BuildScreen(Scroll):
         if plan is None:
             return
         budget, currency = self.question.money
+        self._asked = False
         self.strip.start()
         ask = core.upgrades if self.way == "upgrade" else core.builds
         self._searching.submit(lambda: ask(plan, budget, currency))
+
+    def _ask(self, part: str) -> None:
+        """Ask what a part would bring to the plan's machine."""
+        plan, core = self._session.plan, self._session.core
+        if plan is None:
+            return
+        budget, currency = self.question.money
+        self._pause.stop()
+        self._asked = True
+        self.strip.start()
+        self._searching.submit(lambda: core.added(plan, budget, currency, part))
 
     def _cancel(self, _answer: str) -> None:
         self._searching.forget()
@@ -174,7 +189,11 @@ class BuildScreen(Scroll):
         self._chart.hide()
         self.costs.show_builds(())
         if found.upgrades:
-            self._list.addWidget(Heading(Message.of("pc.upgrade.best")))
+            id = "pc.upgrade.asked" if self._asked else "pc.upgrade.best"
+            self._list.addWidget(Heading(Message.of(id)))
+        elif self._asked:
+            self._tell(found.declined[0].reason, again=True)
+            return
         else:
             strip = Strip("check-circle-fill", "fits")
             strip.label.tell(

@@ -33,7 +33,7 @@ class RunCosts(Surface):
         self._session = session
         self._builds: Sequence[Candidate] = ()
         self.column.addWidget(Heading(Message.of("pc.cost.title"), Message.of("pc.cost.note")))
-        self.cloud = Entry(name=Message.of("pc.cost.cloud"), hint="0.79 USD")
+        self.cloud = Entry(name=Message.of("pc.cost.cloud"), hint="0.79 USD/GPU")
         self.cloud.editingFinished.connect(self._set_cloud)
         self.energy = Entry(name=Message.of("pc.cost.energy.usd"))
         self.energy.editingFinished.connect(self._set_energy)
@@ -82,13 +82,13 @@ class RunCosts(Surface):
         from trainwright.build.wished import cloud_rate
 
         rates = plan.limits.rates
-        cloud = cloud_rate(rates, currency)
+        cloud = cloud_rate(rates, currency, 1)
         clear(self._rows)
         columns = ("build", "energy", *(("rented", "even") if cloud is not None else ()))
         for place, name in enumerate(columns):
             self._cell(0, place, tr(f"pc.cost.column.{name}"), "text3")
         for line, one in enumerate(self._builds, start=1):
-            for place, text in enumerate((title_of(one), *cells(one, rates, cloud))):
+            for place, text in enumerate((title_of(one), *cells(one, rates))):
                 self._cell(line, place, text, "text")
         self._says.tell(_note(rates, currency, cloud))
 
@@ -128,12 +128,14 @@ class RunCosts(Surface):
         self._session.set_keys({f"limits.rates.{key}": value}, label=label)
 
 
-def cells(one: "Candidate", rates: PlannedRates, cloud: float | None) -> tuple[str, ...]:
+def cells(one: "Candidate", rates: PlannedRates) -> tuple[str, ...]:
     """Return electricity and, with a cloud's rate, the rent of a run and when buying has paid."""
     from trainwright.build.cost import break_even_hours
     from trainwright.build.report import cost_of
-    from trainwright.build.wished import energy_rates
+    from trainwright.build.wished import cloud_rate, energy_rates
 
+    gpus = sum(part.count for part in one.parts if part.kind == "gpu")
+    cloud = cloud_rate(rates, one.total.currency, gpus)
     cost = cost_of(one, **energy_rates(rates))
     if cost is None:
         return ("–", "–", "–") if cloud is not None else ("–",)
@@ -146,13 +148,19 @@ def cells(one: "Candidate", rates: PlannedRates, cloud: float | None) -> tuple[s
 
 
 def _rate(text: str, usual: Currency) -> str | None:
-    """Return a rate as the plan writes it; one without a currency is in the usual one."""
+    """Return a rate as the plan writes it; one without a currency is in the usual one.
+
+    ``0.79 USD/GPU`` is of each GPU.
+    """
     from trainwright.prices.imports import parse
 
     if not text.strip():
         return None
-    value, currency = parse.money(text)
-    return f"{value:.4f}".rstrip("0").rstrip(".") + f" {currency or usual}"
+    hour, mark, unit = text.partition("/")
+    each = mark and unit.strip().casefold() == "gpu"
+    value, currency = parse.money(hour if each else text)
+    ending = "/GPU" if each else ""
+    return f"{value:.4f}".rstrip("0").rstrip(".") + f" {currency or usual}{ending}"
 
 
 def _assumed(currency: Currency) -> float:

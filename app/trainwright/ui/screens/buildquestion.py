@@ -10,16 +10,17 @@ from trainwright.plan.schema import Plan
 from trainwright.prices import Currency
 from trainwright.ui import plans, tokens
 from trainwright.ui.buying import PRESETS, STEPS, amount_in, budget_of, nearest_step
+from trainwright.ui.i18n import tr
 from trainwright.ui.money import amount, currency_of, in_short
-from trainwright.ui.names import search_models
-from trainwright.ui.screens.buildwishes import WishRow
+from trainwright.ui.names import model_name, search_models
+from trainwright.ui.screens.buildwishes import WishRow, search_parts
 from trainwright.ui.screens.choices import TASKS
 from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Heading, Label, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Combo, Segmented
 from trainwright.ui.widgets.entry import Entry
-from trainwright.ui.widgets.picker import Picker
+from trainwright.ui.widgets.picker import Picker, Popup
 from trainwright.ui.widgets.slider import Slider
 
 _AMOUNT_WIDTH = 150
@@ -31,6 +32,8 @@ class Question(Surface):
 
     turned = Signal()
     """A new PC, or upgrades of the plan's: the other one is wanted."""
+    asked = Signal(str)
+    """What this part would bring to the plan's PC."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(padding=(tokens.L, tokens.M, tokens.L, tokens.M), gap=tokens.M)
@@ -44,6 +47,10 @@ class Question(Surface):
         ]
         self.way = Segmented(ways, "buy", name=Message.of("pc.build.way"))
         self.way.chosen.connect(self._turn)
+        self.ask = Button(Message.of("pc.upgrade.ask"), "ghost", "plus", small=True)
+        self.ask.clicked.connect(self._open_parts)
+        self.ask.hide()
+        head.addWidget(self.ask)
         head.addWidget(self.way)
         self.column.addLayout(head)
         self.column.addLayout(self._grid())
@@ -134,7 +141,17 @@ class Question(Surface):
             self._presets.addWidget(button)
             self.presets.append(button)
 
+    def _open_parts(self) -> None:
+        hint = tr("pc.wish.owned.hint")
+        popup = Popup(search_parts, tr("pc.upgrade.ask"), hint, self.ask)
+        popup.chosen.connect(self.asked)
+        popup.resize(420, popup.height())
+        popup.move(self.ask.mapToGlobal(self.ask.rect().bottomLeft()))
+        popup.show()
+        popup.field.setFocus()
+
     def _turn(self, _way: str) -> None:
+        self.ask.setVisible(self.way.value == "upgrade")
         self.turned.emit()
 
     def _set_budget(self, value: int, currency: Currency, *, merge: bool = False) -> None:

@@ -42,7 +42,8 @@ def time_of(candidate: "Candidate") -> str:
     """Return how long the work takes, or how fast it goes where nobody says how much it is."""
     run = candidate.run
     if run is not None:
-        return tr("pc.build.run", time=duration(run.value, language()), span=_range(run))
+        id = "pc.build.all-runs" if candidate.others else "pc.build.run"
+        return tr(id, time=duration(run.value, language()), span=_range(run))
     rate = candidate.rate
     return f"{figure(rate)}{_range(rate)}" if rate is not None else tr("pc.unknown")
 
