@@ -13,6 +13,7 @@ from trainwright.estimate.weights import Inventory, Weights
 from trainwright.messages import Message, UserError
 from trainwright.plan.packing import packing
 from trainwright.plan.question import cache_shape
+from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import SHORTEST
 from trainwright.workload import FullSettings
@@ -67,7 +68,7 @@ class Serving:
         }
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=KEPT)
 def served_of(settings: FullSettings, profile: Profile, config: str) -> Served:
     """Return the model as the engine of the settings holds it.
 
