@@ -163,3 +163,6 @@ def test_undo_and_advice_name_settings_and_values_as_the_form_does(opened, qtbot
     message = Message.of("advise.relax.setting", setting="checkpointing", value="every-2",
                          used=1 << 30, total=1 << 31)  # fmt: skip
     assert say(message).startswith("Set Checkpointing to Every 2 blocks")
+    untraced = [Message.of("advise.value", setting="cross_entropy", value="chunked")]
+    said = say(Message.of("advise.not-considered", values=untraced))
+    assert said.endswith("traced with it: Loss: Chunks.")

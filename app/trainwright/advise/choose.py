@@ -241,8 +241,9 @@ def _not_considered(search: Search, *, obeying: bool = True) -> tuple[Message, .
         if traced_as(candidate.optimizer) != traced_as(base.optimizer):
             other.append("optimizer")
         if len(other) == 1:
-            found.add(f"{other[0]}: {getattr(candidate, other[0])}".lower())
-    untraced = (Message.of("advise.not-considered", values=sorted(found)),) if found else ()
+            found.add((other[0], str(getattr(candidate, other[0])).lower()))
+    named = [Message.of("advise.value", setting=key, value=value) for key, value in sorted(found)]
+    untraced = (Message.of("advise.not-considered", values=named),) if named else ()
     by_rule = tuple(_left_out(search))
     return (*untraced, Message.of("advise.not-compared", values=by_rule)) if by_rule else untraced
 

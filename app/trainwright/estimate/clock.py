@@ -38,6 +38,7 @@ from trainwright.explain import Quantity
 from trainwright.machine.machine import Gpu
 from trainwright.machine.network import Cluster
 from trainwright.profile.expand import op_counts
+from trainwright.profile.kept import KEPT, with_profile
 from trainwright.profile.profile import Floats, Profile
 from trainwright.workload import Dataset, FullSettings, Workload
 
@@ -432,7 +433,7 @@ class Clock:
         return stages, tuple((share, seconds * samples) for share, seconds in found.whole)
 
 
-@lru_cache(maxsize=256)
+@with_profile
 def _training_counts(
     profile: Profile, checkpointing: str, optimizer: str
 ) -> tuple[tuple[str, ...], Floats, Floats]:
@@ -448,7 +449,7 @@ def _training_counts(
     return stages, first, np.stack([twice[stage] for stage in stages]) - first
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def _makes_state(profile: Profile) -> NDArray[np.bool_]:
     """Return which rows make optimizer state, which only the first step does."""
     rows = zip(profile.ops.name, profile.ops.phase, strict=True)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from trainwright.estimate.cuda import GEMMS, ITEMSIZE
 from trainwright.estimate.lives import Layout
+from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import PHASES, Ints, Profile, evaluate
 
 SOURCE = "torch: torch/_functorch/partitioners.py, min_cut_rematerialization_partition"
@@ -82,7 +83,7 @@ def _read_by_products(layout: Layout) -> Ints:
     return np.array(read, dtype=np.int64)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def _operand_bytes(profile: Profile) -> dict[int, int]:
     """Return the bytes of the left side of each op row; -1 where it is not a product."""
     point = next(iter(profile.points), (1, 1))
@@ -95,14 +96,14 @@ def _operand_bytes(profile: Profile) -> dict[int, int]:
     return found
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def _with_shrunk(profile: Profile, kept: float) -> Profile:
     """Return the profile with every size once more at a share of it."""
     shrunk: Ints = np.rint(profile.sizes * kept).astype(np.int64)
     return replace(profile, sizes=np.concatenate([profile.sizes, shrunk]))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def _recomputable(profile: Profile) -> NDArray[np.bool_]:
     """Return which op rows are of the forward pass and fuse into others."""
     rows = zip(profile.ops.name, profile.ops.phase, profile.ops.region, strict=True)

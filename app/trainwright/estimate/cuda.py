@@ -13,6 +13,7 @@ from functools import lru_cache
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.calibration import Range, memory_calibration
 from trainwright.explain import Quantity
+from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import Profile, evaluate
 
 FLASH_SOURCE = "torch: aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_bwd"
@@ -269,7 +270,7 @@ def hidden_of(profile: Profile, row: int) -> tuple[Hidden, ...]:
     )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def _halves(profile: Profile) -> frozenset[bytes]:
     """Return the shapes of what was cast from fp16."""
     ops = profile.ops

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
 from trainwright.estimate.loader import Host, Work
 from trainwright.estimate.pipeline import (
     Feeding,
@@ -22,6 +24,7 @@ from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
 from trainwright.machine.measured import MeasuredGpu
 from trainwright.messages import Message
+from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import Profile, evaluate
 from trainwright.profile.trace import ALLOC
 from trainwright.workload import Dataset, FullSettings, Workload
@@ -282,22 +285,24 @@ def _loader(choice: LoaderChoice) -> dict[str, object]:
     }
 
 
-@lru_cache(maxsize=4096)
 def batch_bytes(profile: Profile, batch: int, sequence: int) -> float:
     """Return the bytes of one micro-batch as it goes to the GPU."""
-    inputs = _input_rows(profile)
-    if not inputs:
-        return 0.0
-    return float(evaluate(profile.sizes[list(inputs)], batch, sequence).sum())
+    return _bytes_at(_input_sizes(profile), batch, sequence)
 
 
-@lru_cache(maxsize=64)
-def _input_rows(profile: Profile) -> tuple[int, ...]:
-    """Return which sizes are those of a micro-batch's inputs."""
+@lru_cache(maxsize=4096)
+def _bytes_at(sizes: tuple[tuple[int, ...], ...], batch: int, sequence: int) -> float:
+    """Return the sum of sizes; its key is the few numbers, for a profile would live as long."""
+    return float(evaluate(np.array(sizes), batch, sequence).sum()) if sizes else 0.0
+
+
+@lru_cache(maxsize=KEPT)
+def _input_sizes(profile: Profile) -> tuple[tuple[int, ...], ...]:
+    """Return the sizes of a micro-batch's inputs, as polynomials."""
     micro = profile.segments["micro"]
     born = micro.code == ALLOC
     return tuple(
-        size
+        tuple(profile.sizes[size].tolist())
         for storage, size in zip(micro.a[born].tolist(), micro.b[born].tolist(), strict=True)
         if profile.category.get(storage) == "input"
     )

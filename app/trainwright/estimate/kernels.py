@@ -7,7 +7,15 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from trainwright.profile.profile import SCALE, Floats, Ints, OpTable, Profile, monomials
+from trainwright.profile.kept import KEPT
+from trainwright.profile.profile import (
+    SCALE,
+    Floats,
+    Ints,
+    OpTable,
+    Profile,
+    monomials,
+)
 
 CLASSES = (
     "view",
@@ -144,7 +152,7 @@ class Classified:
     """FLOPs of fused attention over batch · heads · queries · keys · head size; 0 elsewhere."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def classify(profile: Profile) -> Classified:
     """Return the profile's operators with their classes."""
     return classified(profile.ops, *profile.points[0])

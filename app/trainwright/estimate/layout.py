@@ -21,6 +21,7 @@ from trainwright.profile.expand import (
     inference_structure,
     training_structure,
 )
+from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import PHASES, Profile, evaluate
 
 __all__ = ["TERM", "TERMS", "Layout", "inference_layout", "training_layout"]
@@ -108,13 +109,13 @@ def _with_cublas(layout: Layout, device: Device) -> Layout:
     return inserted(layout, inserts)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def _calls_cublas(profile: Profile) -> NDArray[np.bool_]:
     """Return which op rows are products of matrices."""
     return np.array([name.startswith(cuda.GEMMS) for name in profile.ops.name], dtype=np.bool_)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def _kernels(profile: Profile) -> dict[int, tuple[Hidden, ...]]:
     """Return what each op row takes while it runs, for those that take anything."""
     rows = range(len(profile.ops.name))

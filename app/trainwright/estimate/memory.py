@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from math import hypot
 from typing import Any
 
@@ -25,6 +24,7 @@ from trainwright.estimate.textbook import textbook_line
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.machine import Gpu, System
 from trainwright.messages import Message
+from trainwright.profile.kept import with_profile
 from trainwright.profile.profile import Ints, Profile
 from trainwright.workload import FullSettings
 
@@ -84,8 +84,12 @@ class _Asked:
         return self.make(**dict(self.arguments))
 
 
-@lru_cache(maxsize=4096)
 def _ceiling(asked: _Asked) -> Ceiling:
+    return _ceiling_of(dict(asked.arguments)["profile"], asked)
+
+
+@with_profile
+def _ceiling_of(_profile: Profile, asked: _Asked) -> Ceiling:
     """Return the moments that can be the peak.
 
     A search keeps these for all that it tries, and one over all cards on sale tries some hundreds.

@@ -14,6 +14,7 @@ from trainwright.explain import Quantity
 from trainwright.explain.quantity import Kind, Unit
 from trainwright.machine.measured import MeasuredGpu
 from trainwright.messages import Message
+from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import Floats, Profile
 
 _SHOWN = 5
@@ -69,7 +70,7 @@ class _Sums:
         return cls(names, summed(counts), *map(summed, quantities))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def _names(profile: Profile) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Return the operators' names, each once, and the number of each row's."""
     names = tuple(dict.fromkeys(profile.ops.name))

@@ -10,6 +10,7 @@ from trainwright.estimate.engines import ENGINES, Engine
 from trainwright.estimate.kv import CacheShape
 from trainwright.estimate.layersplit import Split
 from trainwright.estimate.weights import Inventory, Weights
+from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import SCALE, Profile, monomials
 from trainwright.profile.trace import ALLOC
 
@@ -94,7 +95,7 @@ class Served:
         )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def traced_elements(profile: Profile) -> float | None:
     """Return the elements of keys and values that a prompt's token adds in the trace.
 
@@ -140,7 +141,7 @@ def windows_of(profile: Profile, served: Served | None) -> Mapping[int, int] | N
     return _paired(profile, tuple(layer.window for layer in attending))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=KEPT)
 def _paired(profile: Profile, windows: tuple[int | None, ...]) -> Mapping[int, int] | None:
     segment = profile.segments["prefill"]
     born = segment.a[segment.code == ALLOC].tolist()

@@ -9,8 +9,7 @@ from datetime import date
 
 from trainwright import __version__
 from trainwright.explain import Quantity, figures
-from trainwright.messages import Language, Message, render
-from trainwright.messages.keys import spelled_out
+from trainwright.messages import Language, Message, keys
 from trainwright.plan import file
 from trainwright.plan.chosen import open_choices
 from trainwright.plan.evaluate import Facts
@@ -112,7 +111,7 @@ class _Page:
         """Return a cell as markup that shows it and does nothing."""
         match cell:
             case Message():
-                said = spelled_out(render(cell, self._language), self._language)
+                said = keys.said(cell, self._language)
             case Quantity():
                 said = figures.figure(cell, self._language)
             case _:

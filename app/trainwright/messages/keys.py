@@ -38,13 +38,25 @@ def value_name(key: str, value: Any) -> Any:
     return value
 
 
-def worded(message: Message) -> Message:
+def said(message: Message, language: Language) -> str:
+    """Return a sentence that calls settings and their values as the form of a plan does."""
+    return spelled_out(render(_worded(message), language), language)
+
+
+def _worded(message: Message) -> Message:
     """Return a message that calls its setting, and values of it, as the form does."""
-    key = message.values.get("setting")
-    if not isinstance(key, str):
-        return message
-    of_it = {name: value_name(key, value) for name, value in message.values.items()}
-    return Message.of(message.id, **(of_it | {"setting": key_name(key) or key}))
+    values = {name: _inner(value) for name, value in message.values.items()}
+    key = values.get("setting")
+    if isinstance(key, str):
+        values = {name: value_name(key, value) for name, value in values.items()}
+        values["setting"] = key_name(key) or key
+    return Message.of(message.id, **values)
+
+
+def _inner(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_inner(each) for each in value]
+    return _worded(value) if isinstance(value, Message) else value
 
 
 @lru_cache(maxsize=512)

@@ -15,6 +15,7 @@ from trainwright.machine.machine import Machine
 from trainwright.messages import Message, UserError
 from trainwright.plan.packing import packing
 from trainwright.plan.question import cache_shape
+from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import SHORTEST
 from trainwright.workload import FullSettings
@@ -85,7 +86,7 @@ def served_on(machine: Machine, settings: FullSettings, profile: Profile, config
     return served_of(settings, profile, config, gpus_of(settings, machine))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=KEPT)
 def served_of(settings: FullSettings, profile: Profile, config: str, gpus: int) -> Served:
     """Return the model as the engine of the settings holds it, on so many GPUs.
 

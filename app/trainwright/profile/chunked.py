@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import MONOMIALS, Ints, OpTable, Profile, Segment
 from trainwright.profile.trace import ALLOC, COPY_DEAD, FREE, PACK, RELEASE, UNPACK
 
@@ -34,7 +35,7 @@ Event = tuple[int, int, int, int]
 """(code, a, b, c) of the log."""
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=KEPT)
 def chunked(profile: Profile) -> Profile | None:
     """Return the profile with its loss in chunks.
 

@@ -15,6 +15,7 @@ from trainwright.profile.checkpointing import (
     derive,
     offloaded,
 )
+from trainwright.profile.kept import KEPT, with_profile
 from trainwright.profile.profile import (
     CATEGORIES,
     PHASES,
@@ -94,7 +95,7 @@ def training_events(
     return tuple(structure.events(bytes_of) for structure in structures)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def model_bytes(profile: Profile) -> int:
     """Return the bytes that the setup leaves: the model, whatever batch it will see."""
     return int(_part(profile, "setup").events(evaluate(profile.sizes, 1, 1)).signed.sum())
@@ -155,7 +156,7 @@ def _named(profile: Profile, part: Structure, category: str) -> Ints:
     return np.intersect1d(part.storage, np.array(named, dtype=np.int64))
 
 
-@lru_cache(maxsize=64)
+@with_profile
 def offloaded_rows(profile: Profile, checkpointing: str) -> Ints:
     """Return the size rows of what a policy keeps in system memory during a micro-batch."""
     blocks = chosen_blocks(_derived(checkpointing), profile.blocks)
@@ -249,7 +250,7 @@ _BY_IDENTITY = {
 }
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def _identities(profile: Profile) -> tuple[Ints, Ints]:
     """Return the storages whose category is a term of its own, and the terms."""
     known = {
@@ -282,7 +283,7 @@ def _by_life(
     return kinds
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def _in_head(profile: Profile) -> NDArray[np.bool_]:
     """Return which op rows are of the head; False at the end, for -1."""
     return np.append(np.array(profile.ops.region) == _HEAD, False)
@@ -339,7 +340,7 @@ def _grown(kept: Structure, offset: int, later: int) -> Structure:
     )
 
 
-@lru_cache(maxsize=64)
+@with_profile
 def _op_counts(
     profile: Profile, checkpointing: str, optimizer: str
 ) -> dict[str, tuple[Floats, Floats]]:

@@ -21,6 +21,7 @@ from trainwright.messages import UserError
 from trainwright.profile import codec, depth, interpreter, repeat
 from trainwright.profile import trace as raw
 from trainwright.profile.fit import StructureError, fit
+from trainwright.profile.kept import KEPT
 from trainwright.profile.presets import presets
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TRACER_VERSION, Method, TraceSpec, kernel_points
@@ -176,7 +177,7 @@ def _covers_single(profile: Profile) -> bool:
     return profile.covers_single or all(batch == 1 for batch, _ in profile.points)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=KEPT)
 def _read(path: Path, _modified: int) -> Profile | None:
     """Return a stored profile; a damaged or outdated one is traced anew."""
     try:

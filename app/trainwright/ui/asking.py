@@ -74,6 +74,18 @@ def show_review(parent: QWidget, tool: str, lines: Sequence[Message]) -> None:
     dialog.open()
 
 
+def show_lesson(parent: QWidget, lesson: str, lines: Sequence[Message]) -> None:
+    """Show a lesson, a sentence or two a paragraph."""
+    from trainwright.ui.widgets.questiondialog import QuestionDialog
+
+    dialog = QuestionDialog(parent, Message.of(f"ui.action.learn-{lesson}"),
+                            Message.of("lesson.live"))  # fmt: skip
+    dialog.offer(("close",), "close")
+    dialog.list_lines(lines)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+
+
 def show_about(parent: QWidget) -> None:
     """Show the version, the licence, and those of what Trainwright depends on."""
     from trainwright.ui.licences import parts

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QTranslator
 
-from trainwright.messages import Language, Message, render
-from trainwright.messages.keys import spelled_out, worded
+from trainwright.messages import Language, Message
+from trainwright.messages.keys import said
 
 _language: Language = "en"
 _pseudo = False
@@ -65,7 +65,7 @@ def say(text: Text) -> str:
     """Return the text of a message in the current language."""
     if isinstance(text, str):
         return text
-    sentence = spelled_out(render(worded(text), _language), _language)
+    sentence = said(text, _language)
     return lengthened(sentence) if _pseudo else sentence
 
 

@@ -93,6 +93,8 @@ class Window(QMainWindow):
             "theme": self.switch_theme,
             "language": self.switch_language,
             "full-screen": self.switch_full_screen,
+            "learn-quantisation": partial(self.teach, "quantisation"),
+            "learn-second-gpu": partial(self.teach, "second-gpu"),
             "shortcuts": self.show_shortcuts,
             "about": partial(asking.show_about, self),
         }
@@ -304,7 +306,7 @@ class Window(QMainWindow):
 
     def _show_answer(self) -> None:
         report = self.session.report if self.session else None
-        for id in ("copy-summary", "share"):
+        for id in ("copy-summary", "share", "learn-quantisation", "learn-second-gpu"):
             settled = report is not None and not (self.session and self.session.provisional)
             self.actions_by_id[id].setEnabled(settled)
         if report is not None:
@@ -454,6 +456,17 @@ class Window(QMainWindow):
         sheet = ShortcutSheet(self)
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         sheet.open()
+
+    def teach(self, lesson: str) -> None:
+        """Show a lesson with the numbers of the plan."""
+        session = self.session
+        if session is None or session.plan is None or session.facts is None:
+            return
+        if session.report is not None:
+            from trainwright.plan.lessons import LESSONS
+
+            lines = LESSONS[lesson](session.plan, session.facts, session.report)
+            asking.show_lesson(self, lesson, tuple(lines))
 
     # Events
 

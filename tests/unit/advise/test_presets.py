@@ -148,7 +148,8 @@ def test_advice_does_not_contradict_itself(name: str) -> None:
     reasons = [reason for choice in found.choices for reason in choice.reasons]
     assert {r.value for r in reasons if r.setting == "optimizer"} <= {"adamw"}
     compared = {str(v) for r in reasons for v in r.because.values.values()} | {"bf16-mixed"}
-    denied = [v for n in found.notes if n.id == "advise.not-considered" for v in n.values["values"]]
+    notes = [note for note in found.notes if note.id == "advise.not-considered"]
+    denied = [render(value, "en") for note in notes for value in note.values["values"]]
     assert not [v for v in denied if v.removeprefix("precision: ") in compared]
     if plan.settings.precision is not None:
         assert not [value for value in denied if value.startswith("precision")]

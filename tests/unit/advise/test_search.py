@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainwright.advise import Advice, advise, make_it_fit
+from trainwright.messages import render
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 
@@ -150,7 +151,7 @@ def test_the_front_falls_in_memory_as_it_rises_in_time(make_case: Any) -> None:
 def test_structures_that_were_not_traced_are_named(make_case: Any) -> None:
     notes = advised(make_case()).notes
     named = [
-        value
+        render(value, "en")
         for note in notes
         if note.id == "advise.not-considered"
         for value in note.values["values"]

@@ -12,7 +12,7 @@ from trainwright.ui import plans, tokens
 from trainwright.ui.buying import PRESETS, STEPS, amount_in, budget_of, nearest_step
 from trainwright.ui.i18n import tr
 from trainwright.ui.money import amount, currency_of, in_short
-from trainwright.ui.names import model_name, search_models
+from trainwright.ui.names import search_models
 from trainwright.ui.screens.buildwishes import WishRow, search_parts
 from trainwright.ui.screens.choices import TASKS
 from trainwright.ui.session import Session
