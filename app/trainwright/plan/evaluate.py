@@ -44,7 +44,7 @@ from trainwright.plan.serving import (
     gpus_of,
     largest,
     policy_notes,
-    served_of,
+    served_on,
     serving_notes,
     serving_side,
 )
@@ -99,8 +99,7 @@ class Pending:
             UserError: the engine's view needs what the model does not say.
         """
         infers = self.spec.task == "infer"
-        gpus = gpus_of(self.settings, self.machine)
-        served = served_of(self.settings, profile, self.config, gpus) if infers else None
+        served = served_on(self.machine, self.settings, profile, self.config) if infers else None
         mixed = mixture.notes(profile, self.spec, self.machine.gpu.record, served)
         update = update_notes(self.settings, profile)
         stored = crosscheck.notes(self.weights, profile, self.spec, self.config)
@@ -331,7 +330,7 @@ def loader_bytes(clock: TimeEstimate) -> float:
 
 
 def _serving(facts: Facts, memory: MemoryEstimate) -> Serving:
-    served = _served(facts)
+    served = served_on(facts.machine, facts.settings, facts.profile, facts.config)
     prompt, new = _length(facts.inputs), facts.inputs.new_tokens or 1
     return serving_side(served, memory, facts.settings.micro_batch, prompt + new)
 
@@ -423,12 +422,7 @@ def served_in(plan: Plan, facts: Facts) -> Served | None:
     """Return the model as its engine holds it; None for training."""
     if plan.workload.trains:
         return None
-    return _served(facts)
-
-
-def _served(facts: Facts) -> Served:
-    gpus = gpus_of(facts.settings, facts.machine)
-    return served_of(facts.settings, facts.profile, facts.config, gpus)
+    return served_on(facts.machine, facts.settings, facts.profile, facts.config)
 
 
 def time_of(plan: Plan, facts: Facts) -> TimeEstimate:

@@ -80,6 +80,15 @@ def gpus_of(settings: FullSettings, machine: Machine) -> int:
     return machine.gpu_count if alike and spread else 1
 
 
+def served_on(machine: Machine, settings: FullSettings, profile: Profile, config: str) -> Served:
+    """Return the model as the engine of the settings holds it on a machine.
+
+    Raises:
+        UserError: as ``served_of`` does.
+    """
+    return served_of(settings, profile, config, gpus_of(settings, machine))
+
+
 @lru_cache(maxsize=256)
 def served_of(settings: FullSettings, profile: Profile, config: str, gpus: int) -> Served:
     """Return the model as the engine of the settings holds it, on so many GPUs.
