@@ -82,7 +82,11 @@ def gpus_of(settings: FullSettings, machine: Machine) -> int:
 
 
 def served_on(machine: Machine, settings: FullSettings, profile: Profile, config: str) -> Served:
-    """Return the model as the engine of the settings holds it on a machine."""
+    """Return the model as the engine of the settings holds it on a machine.
+
+    Raises:
+        UserError: as ``served_of`` does.
+    """
     return served_of(settings, profile, config, gpus_of(settings, machine))
 
 
