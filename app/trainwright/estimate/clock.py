@@ -433,7 +433,7 @@ class Clock:
         return stages, tuple((share, seconds * samples) for share, seconds in found.whole)
 
 
-@with_profile
+@with_profile(8)
 def _training_counts(
     profile: Profile, checkpointing: str, optimizer: str
 ) -> tuple[tuple[str, ...], Floats, Floats]:

@@ -88,7 +88,7 @@ def _ceiling(asked: _Asked) -> Ceiling:
     return _ceiling_of(dict(asked.arguments)["profile"], asked)
 
 
-@with_profile
+@with_profile(100)
 def _ceiling_of(_profile: Profile, asked: _Asked) -> Ceiling:
     """Return the moments that can be the peak.
 

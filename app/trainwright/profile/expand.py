@@ -156,7 +156,7 @@ def _named(profile: Profile, part: Structure, category: str) -> Ints:
     return np.intersect1d(part.storage, np.array(named, dtype=np.int64))
 
 
-@with_profile
+@with_profile(8)
 def offloaded_rows(profile: Profile, checkpointing: str) -> Ints:
     """Return the size rows of what a policy keeps in system memory during a micro-batch."""
     blocks = chosen_blocks(_derived(checkpointing), profile.blocks)
@@ -340,7 +340,7 @@ def _grown(kept: Structure, offset: int, later: int) -> Structure:
     )
 
 
-@with_profile
+@with_profile(8)
 def _op_counts(
     profile: Profile, checkpointing: str, optimizer: str
 ) -> dict[str, tuple[Floats, Floats]]:

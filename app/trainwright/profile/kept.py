@@ -13,24 +13,32 @@ from trainwright.profile.profile import Profile
 KEPT = 16
 """Profiles that are kept, and tables made of one: a search needs up to eleven (measured on the
 examples), and each takes one to three megabytes."""
-_ANSWERS = 256
-"""Answers of one function on one profile; a search has about a hundred."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def with_profile(
-    function: Callable[Concatenate[Profile, P], R],
-) -> Callable[Concatenate[Profile, P], R]:
-    """Return a function that remembers its answers on the profiles that it was asked about last."""
+    most: int,
+) -> Callable[[Callable[Concatenate[Profile, P], R]], Callable[Concatenate[Profile, P], R]]:
+    """Return a decorator that keeps the latest answers of a function with their profile.
 
-    @lru_cache(maxsize=KEPT)
-    def answers(profile: Profile) -> Callable[..., R]:
-        return lru_cache(maxsize=_ANSWERS)(partial(function, profile))
+    Args:
+        most: answers of one profile that are kept. A search has up to 80 peaks of one profile, and
+            up to eight ways to count its operators (measured on the examples).
+    """
 
-    @wraps(function)
-    def answer(profile: Profile, /, *args: P.args, **named: P.kwargs) -> R:
-        return answers(profile)(*args, **named)
+    def decorator(
+        function: Callable[Concatenate[Profile, P], R],
+    ) -> Callable[Concatenate[Profile, P], R]:
+        @lru_cache(maxsize=KEPT)
+        def answers(profile: Profile) -> Callable[..., R]:
+            return lru_cache(maxsize=most)(partial(function, profile))
 
-    return answer
+        @wraps(function)
+        def answer(profile: Profile, /, *args: P.args, **named: P.kwargs) -> R:
+            return answers(profile)(*args, **named)
+
+        return answer
+
+    return decorator

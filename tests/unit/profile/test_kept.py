@@ -21,7 +21,7 @@ def alive():
 def test_answers_are_remembered_by_profile_and_by_what_else_was_asked():
     asked = []
 
-    @with_profile
+    @with_profile(2)
     def double(profile, number):
         asked.append((profile, number))
         return 2 * number
