@@ -58,6 +58,7 @@ NAMED = {
                             "hidden_size": 64, "vocab_size": 128, "n_routed_experts": 4},
 }  # fmt: skip
 REFUSED = {
+    "BlipForQuestionAnswering": ({"model_type": "blip"}, "worker.class-wants"),
     "SplinterForPreTraining": (TEXT | {"model_type": "splinter"}, "worker.class-wants"),
     "Siglip2Model": ({"model_type": "siglip2"}, "worker.class-wants"),
     "SamModel": ({"model_type": "sam"}, "worker.class-wants"),

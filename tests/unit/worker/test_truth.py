@@ -93,7 +93,7 @@ class Net(nn.Module):
         self.head = nn.Linear(width, CLASSES)
 
     def forward(self, patches, scale):
-        y = self.stem(patches) * scale
+        y = self.stem(patches[:, :, list(range(47, -1, -1))]) * scale
         for block in self.blocks:
             y = block(y)
         return self.head(y.mean(1))

@@ -39,8 +39,8 @@ SOUNDS = ("input_values", "input_features")
 """Main inputs of classes that see, and of those that hear."""
 _EMBEDS = "Model"
 """End of the names of classes without a head, which are trained to embed text."""
-_GIVEN = {"input_ids", *PIXELS, *SOUNDS, "decoder_input_ids", "bool_masked_pos", "self"}
-"""Parameters of forward that a batch has."""
+_GIVEN = {"decoder_input_ids", "bool_masked_pos", "self"}
+"""Parameters of forward that a batch may have beside the main input."""
 _SEEN = ("pixel_values", "input_features", "input_values", "spatial_shapes")
 """Inputs of a class that embeds texts and what belongs to them: CLIP's, CLAP's."""
 
@@ -111,7 +111,8 @@ def _check_inputs(found: Any, ending: str) -> None:
     parameters = inspect.signature(found.forward).parameters.values()
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     asked = [e.name for e in parameters if e.default is e.empty and e.kind not in variable]
-    missing = [name for name in asked if name not in _GIVEN]
+    given = {main, *_GIVEN} | ({"input_ids", "pixel_values"} if pairs(found) else set())
+    missing = [name for name in asked if name not in given]
     if not ending:
         also = [each.name for each in parameters if each.name in _SEEN and each.name != main]
         if not pairs(found) or also != ["pixel_values"]:

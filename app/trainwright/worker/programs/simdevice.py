@@ -76,6 +76,8 @@ class _HostData(TorchFunctionMode):
         kwargs = kwargs or {}
         if function is torch.Tensor.pin_memory:
             return args[0]
+        if function is torch.Tensor.__getitem__ and args[0].device.type == DEVICE:
+            return function(args[0], _index(args[1], args[0].device))
         if function not in self._makers or (args and isinstance(args[0], torch.Tensor)):
             return function(*args, **kwargs)
         if args and isinstance(args[0], list):
@@ -90,6 +92,13 @@ class _HostData(TorchFunctionMode):
             if args and isinstance(args[0], list):
                 known.remember(result, args[0])
         return result.to(device)
+
+
+def _index(given: Any, device: torch.device) -> Any:
+    """Return an index with its lists of numbers as tensors on the device, as a GPU needs them."""
+    if isinstance(given, tuple):
+        return tuple(_index(each, device) for each in given)
+    return torch.tensor(given).to(device) if isinstance(given, list) else given
 
 
 def _numbers(given: Any) -> Any:
