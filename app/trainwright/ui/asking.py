@@ -13,6 +13,7 @@ from trainwright.ui import filedialogs
 from trainwright.ui.i18n import tr
 
 if TYPE_CHECKING:
+    from trainwright.ui.session import Session
     from trainwright.ui.widgets.questiondialog import QuestionDialog
     from trainwright.ui.yourcode import Code
 
@@ -69,15 +70,19 @@ def show_review(parent: QWidget, tool: str, lines: Sequence[Message]) -> None:
     dialog = QuestionDialog(parent, Message.of("ui.review.title", tool=tool),
                             Message.of("ui.review.text", count=len(lines)))  # fmt: skip
     dialog.offer(("close",), "close")
-    dialog.list_lines(lines)
+    dialog.list_lines(tuple(lines))
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
 
 
-def show_lesson(parent: QWidget, lesson: str, lines: Sequence[Message]) -> None:
-    """Show a lesson, a sentence or two a paragraph."""
+def show_lesson(parent: QWidget, lesson: str, session: "Session") -> None:
+    """Show a lesson with the numbers of the plan, a sentence or two a paragraph."""
+    from trainwright.plan.lessons import LESSONS
     from trainwright.ui.widgets.questiondialog import QuestionDialog
 
+    if session.plan is None or session.facts is None or session.report is None:
+        return
+    lines = tuple(LESSONS[lesson](session.plan, session.facts, session.report))
     dialog = QuestionDialog(parent, Message.of(f"ui.action.learn-{lesson}"),
                             Message.of("lesson.live"))  # fmt: skip
     dialog.offer(("close",), "close")

@@ -36,7 +36,7 @@ from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Door, Pane
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.notice import Notice
-from trainwright.ui.widgets.rail import Rail
+from trainwright.ui.widgets.rail import Rail, in_pane
 from trainwright.ui.widgets.topbar import StatusBar, TopBar
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Window(QMainWindow):
         line = QHBoxLayout(root)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(0)
-        line.addWidget(self._rail_pane())
+        line.addWidget(in_pane(self.rail))
         self._column = QVBoxLayout()
         self._column.setSpacing(0)
         line.addLayout(self._column, 1)
@@ -127,12 +127,6 @@ class Window(QMainWindow):
         self.notice = Notice(self)
         self.go(self.place)
         self._show_document()
-
-    def _rail_pane(self) -> Pane:
-        pane = Pane(self.rail)
-        pane.setFixedWidth(self.rail.width())
-        pane.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        return pane
 
     def _top_bar(self) -> TopBar:
         self._tools: dict[str, Button] = {}
@@ -459,14 +453,8 @@ class Window(QMainWindow):
 
     def teach(self, lesson: str) -> None:
         """Show a lesson with the numbers of the plan."""
-        session = self.session
-        if session is None or session.plan is None or session.facts is None:
-            return
-        if session.report is not None:
-            from trainwright.plan.lessons import LESSONS
-
-            lines = LESSONS[lesson](session.plan, session.facts, session.report)
-            asking.show_lesson(self, lesson, tuple(lines))
+        if self.session is not None:
+            asking.show_lesson(self, lesson, self.session)
 
     # Events
 

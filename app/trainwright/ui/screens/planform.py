@@ -295,10 +295,8 @@ class PlanForm(Surface):
         self._switch(group, "settings.double_quantization", applies=applies.quantizes)
         self._switch(group, "settings.input_gradients", applies=applies.adapts)
         self._switch(group, "settings.reentrant", applies=applies.trains)
-        for name in (
-            *("loss_in_model", "expanded_heads", "separate_experts"),
-            *("position_tables", "softmax_inputs"),
-        ):
+        for name in ("loss_in_model", "expanded_heads", "separate_experts", "position_tables",
+                     "softmax_inputs"):  # fmt: skip
             self._switch(group, f"settings.{name}", applies=applies.trains_text)
         return group
 
@@ -384,18 +382,19 @@ class PlanForm(Surface):
         self._add(group, key, stepper, value, lock=lock, applies=applies)
 
     def _sharing(self, group: Group) -> None:
+        def shares(plan: Plan) -> bool:
+            return plan.settings.strategy == "fsdp2"
+
         for key in ("reshard_after_forward", "shard_offload"):
-            self._switch(group, f"settings.{key}",
-                         applies=lambda p: p.settings.strategy == "fsdp2")  # fmt: skip
+            self._switch(group, f"settings.{key}", applies=shares)
         degree = Stepper(0, name=Message.of("ui.key.shard_degree"), low=0, high=4096,
                          absent=Message.of("ui.form.all"))  # fmt: skip
         degree.setSingleStep(2)
-        degree.chosen.connect(
-            lambda number: self._session.set_key("settings.shard_degree", number or None)
-        )
+        key, put = "settings.shard_degree", self._session.set_key
+        degree.chosen.connect(lambda number: put(key, number or None))
         group.add(Row("shard_degree", row_label(Message.of("ui.key.shard_degree")), degree,
                       value=lambda plan, made: (made or plan.settings).shard_degree or 0,
-                      applies=lambda p: p.settings.strategy == "fsdp2"))  # fmt: skip
+                      applies=shares))  # fmt: skip
 
     def _lora(self, group: Group) -> None:
         rank = Stepper(16, name=Message.of("ui.key.rank"), high=4096, doubling=True)

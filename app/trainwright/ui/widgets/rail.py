@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QFrame, QVBoxLayout, QWidget
 
 from trainwright.ui import tokens
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import STATE_ICON, Drawing
+from trainwright.ui.widgets.base import Pane
 
 _TOP, _EDGE, _GAP = 58, 8, 2
 """Above the first place, below the last one, between two."""
@@ -149,3 +150,11 @@ def draw_logo(d: Drawing, x: float, y: float) -> None:
     d.box(x + 24.8, y + 15, 2.2, 5, ink, radius=0)
     d.rule(x + 8, y + 17.5, x + 14, y + 17.5, ink, width=1.6)
     d.rule(x + 20, y + 17.5, x + 26, y + 17.5, ink, width=1.6)
+
+
+def in_pane(rail: Rail) -> Pane:
+    """Return the rail in a pane as wide as it, which scrolls where the window is low."""
+    pane = Pane(rail)
+    pane.setFixedWidth(rail.width())
+    pane.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    return pane
