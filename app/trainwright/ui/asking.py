@@ -70,7 +70,7 @@ def show_review(parent: QWidget, tool: str, lines: Sequence[Message]) -> None:
     dialog = QuestionDialog(parent, Message.of("ui.review.title", tool=tool),
                             Message.of("ui.review.text", count=len(lines)))  # fmt: skip
     dialog.offer(("close",), "close")
-    dialog.list_lines(tuple(lines))
+    dialog.list_lines(lines)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
 
