@@ -111,10 +111,10 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         quantized={"adapter_dtype": "weights", "double_quantization": False},
     ),
     "trl-sft-0.9": Recipe(
-        "trl 0.9 to 0.15 with transformers 4.41 to 4.45",
+        "trl 0.9 to 0.15 with transformers 4.46 and 4.47",
         "trainer/sft_trainer.py: prepare_model_for_kbit_training, then "
         "peft_module_casting_to_bf16 (trainer/utils.py); the rest as of its Trainer",
-        _TRANSFORMERS_4,
+        _TRANSFORMERS_4 | {"scores_upcast": "shifted"},
         checkpointed={"input_gradients": True},
         quantized={"kbit_preparation": "norms", "double_quantization": False},
     ),
