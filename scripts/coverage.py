@@ -36,7 +36,9 @@ LAYERS, LENGTH = 2, 64
 """Of transformers' models, to be quick: which way a model takes does not depend on them."""
 DEPTHS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers",
           "decoder_layers", "num_encoder_layers", "num_decoder_layers")  # fmt: skip
-SHALLOW = ("worker.config-value", "worker.config-values", "worker.class-fails")
+SHALLOW = tuple(
+    f"worker.{id}" for id in ("config-key", "config-value", "config-values", "class-fails")
+)
 """Answers for which the few layers may be to blame."""
 PRECISION = "worker.precision-fails"
 RAW = ("worker.trace-failed", "worker.class-untraced", "worker.out-of-memory")
