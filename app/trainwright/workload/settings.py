@@ -8,7 +8,7 @@ from enum import IntEnum
 from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 Precision = Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp16", "fp8"]
 """``bf16`` and ``fp16`` are weights in 16 bits without autocast."""
@@ -128,10 +128,15 @@ RecipeName = Literal[
 ]  # fmt: skip
 
 
+def _renamed(name: Any) -> Any:
+    """Return a recipe's name of today, so that earlier plans keep theirs."""
+    return "hf-trainer-4.46" if name == "hf-trainer-4.45" else name
+
+
 class Settings(Frozen):
     """What a person fixes; ``None`` is free for the search, and estimates take the default."""
 
-    recipe: RecipeName | None = None
+    recipe: Annotated[RecipeName, BeforeValidator(_renamed)] | None = None
     """Who runs the step: sets the defaults of other keys, as ``workload/recipes.py`` states
     them. Default: none, the step that the exports write."""
 

@@ -328,3 +328,7 @@ def test_every_value_of_every_setting_has_one_effect():
     assert effect("optimizer_in_backward", True) is Effect.DIFFERENT
     for name in ("checkpointing", "cross_entropy", "allocator", "activation_offload", "attention"):
         assert effect(name, "full") is Effect.SAME
+
+
+def test_a_plan_with_the_earlier_name_of_a_recipe_still_opens():
+    assert Settings.model_validate({"recipe": "hf-trainer-4.45"}).recipe == "hf-trainer-4.46"
