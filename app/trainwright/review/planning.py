@@ -404,7 +404,8 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
             yield Message.of(f"review.not-planned.{name.replace('_', '-')}")
     for name in ("tensor", "pipeline", "context_parallel"):
         if facts.value(name, 1) > 1:
-            yield Message.of("review.not-planned.degree", name=name, degree=facts.value(name))
+            kind = name.removesuffix("_parallel")
+            yield Message.of("review.not-planned.degree", name=kind, degree=facts.value(name))
     if processes(facts) > MOST_GPUS:
         yield Message.of("review.not-planned.gpus", wanted=processes(facts), most=MOST_GPUS)
     if facts.value("nodes", 1) > 1:

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from trainwright.messages import Message, UserError
 from trainwright.plan import file
+from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
 from trainwright.review import Review, review, sources
 from trainwright.review.finding import Finding
@@ -37,7 +38,11 @@ def read(paths: Sequence[Path], present: Plan | None) -> Review | None:
     if found.planned.plan is None and found.planned.refused is None:
         model = json.dumps(base.model.model_dump(mode="json", exclude_unset=True))
         again = review(run, machine, _unasked, changes=(f"model={model}",))
-        asked = tuple(one for one in found.planned.asked if one.key == "model")
+        asked = tuple(
+            replace(one, taken=model_name(base))
+            for one in found.planned.asked
+            if one.key == "model"
+        )
         made = replace(again.planned, asked=(*asked, *again.planned.asked))
         return replace(again, planned=made)
     return found
@@ -66,7 +71,14 @@ def lines(found: Review) -> tuple[Message, ...]:
             Message.of("ui.review.computed", file=Path(one.source.name).name, key=one.key)
             for one in found.computed
         ),
+        *_own(found),
     )
+
+
+def _own(found: Review) -> tuple[Message, ...]:
+    """Return the line about options that are the script's own; nothing where it has none."""
+    keys = [one.key for one in found.own]
+    return (Message.of("cli.review.own", count=len(keys), keys=keys),) if keys else ()
 
 
 def _where(one: Finding) -> str:
