@@ -8,16 +8,21 @@ from trainwright.catalog import GpuRecord, find_part
 from trainwright.catalog.part_kinds import NAMES, PartKind
 from trainwright.messages import UserError
 
+_MOST = 64
+"""Pieces of one part: as many as a plan's machine names of a kind of GPU (``GpuChoice``)."""
+
 
 def owned(texts: Iterable[str]) -> tuple[Owned, ...]:
     """Return the parts of texts such as ``rtx-3090``, ``2x rtx-3090`` or ``psu:corsair-rm850x``.
 
     Raises:
-        UserError: no part has the name, or several kinds have one.
+        UserError: no part has the name, several kinds have one, or there are none or too many.
     """
     counts: Counter[tuple[PartKind, str]] = Counter()
     for text in texts:
         count, name = counted(text)
+        if not 1 <= count <= _MOST:
+            raise UserError.of("planner.part-count", text=text.strip()[:60], most=_MOST)
         counts[_found(name)] += count
     return tuple(Owned(kind, id, count) for (kind, id), count in counts.items())
 

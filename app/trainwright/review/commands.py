@@ -58,6 +58,8 @@ _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?(?::?-([^{}$]*))?\})")
 _LONGEST = 10_000
 """Characters of a variable's value, so that variables of variables do not grow; assumed."""
 _PYTHON = re.compile(r"(.*/)?python[0-9.]*(\.exe)?")
+_REDIRECTED = re.compile(r"(&|[0-9])?(>>?|<)(&[0-9-]|[^<>]*)")
+"""``2>&1``, ``> log``, ``&>>log``."""
 _PREFIXES = ("nohup", "time", "env", "sudo", "exec", "srun", "uv", "run", "poetry", "CMD", "-")
 _STARTS = re.compile(
     r"(?m)(^|[\s;&|/])(torchrun|accelerate\s+launch|deepspeed|vllm\s+serve|sglang\s+serve"
@@ -174,9 +176,15 @@ def _value_of(use: re.Match[str], variables: Mapping[str, str | None]) -> str:
 
 
 def _apart(words: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the words of each command of a line, without where its output goes."""
     part: list[str] = []
+    to_file = False
     for word in words:
-        if word in ("&&", "||", ";", "|", "&"):
+        if to_file:
+            to_file = False
+        elif _REDIRECTED.fullmatch(word):
+            to_file = word.endswith((">", "<"))
+        elif word in ("&&", "||", ";", "|", "&"):
             yield part
             part = []
         else:

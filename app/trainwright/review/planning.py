@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -59,6 +59,12 @@ class Planned:
     """What the files say and a plan cannot yet."""
     refused: Message | None = None
     """Why what the files say is no plan."""
+
+
+def says_processes(facts: Facts) -> bool:
+    """Return whether the files say how many processes train."""
+    named = ("processes", "devices", "engine", "replicate", "shard", "tensor", "pipeline")
+    return any(facts.given(name) for name in (*named, "context_parallel"))
 
 
 def processes(facts: Facts) -> int:
@@ -129,13 +135,16 @@ def planned(
     data: dict[str, Any] = {"trainwright": 1, "name": _name(sources)}
     if (model := _model(facts, sources)) is not None:
         data["model"] = model
-    data["workload"] = _workload(facts, asked, model)
+    cards: Sequence[Mapping[str, Any]] = machine.get("gpus") or ({},)
+    gpus = sum(int(card.get("count", 1)) for card in cards)
+    data["workload"] = _workload(facts, asked, model, gpus)
     data["machine"] = dict(machine)
     data["settings"] = _settings(facts, data["workload"]["task"])
     asked += _guessed(facts)
     for text in changes:
         overrides.apply(data, overrides.parse_change(text))
     asked = [one for one in asked if not any(text.startswith(f"{one.key}=") for text in changes)]
+    asked = [_with_length(one, data.get("model")) for one in asked]
     lost = tuple(_not_planned(facts))
     if "model" not in data:
         return Planned(None, (Asked("model", None), *asked), lost)
@@ -143,6 +152,14 @@ def planned(
         return Planned(validated(data, dotted), tuple(asked), lost)
     except UserError as error:
         return Planned(None, tuple(asked), lost, error.message)
+
+
+def _with_length(one: Asked, model: Mapping[str, Any] | None) -> Asked:
+    """Return what is asked with the preset's usual length, where that is taken."""
+    if one.taken != "preset" or model is None or "preset" not in model:
+        return one
+    length = presets.find(model["preset"]).sequence_length
+    return replace(one, taken=length) if length else one
 
 
 def _guessed(facts: Facts) -> Iterator[Asked]:
@@ -207,14 +224,17 @@ def _model_type(model: Mapping[str, Any]) -> str | None:
     return found.get("model_type") if isinstance(found, dict) else None
 
 
-def _workload(facts: Facts, asked: list[Asked], model: Mapping[str, Any] | None) -> dict[str, Any]:
+def _workload(
+    facts: Facts, asked: list[Asked], model: Mapping[str, Any] | None, gpus: int
+) -> dict[str, Any]:
     kind = task(facts)
     if kind == "infer":
         return _served(facts, asked)
     data: dict[str, Any] = {"task": kind, "inputs": _inputs(facts, asked)}
     micro = _taken(facts, "micro_batch", "settings.micro_batch", 1, asked)
     steps = facts.value("accumulation", 1)
-    total = facts.value("global_batch") or micro * steps * replicas(facts)
+    copies = replicas(facts) if says_processes(facts) else gpus
+    total = facts.value("global_batch") or micro * steps * copies
     data["effective_batch"] = int(total)
     for key in ("epochs", "samples", "virtual_tokens"):
         if (value := facts.value(key)) is not None and (
@@ -387,11 +407,22 @@ def checkpointing(facts: Facts) -> str | None:
     return found
 
 
+_NOT_COUNTED = (
+    *("modules_to_save", "low_rank_gradients", "unsloth", "cpu_checkpointing", "zero_buffers"),
+    *("bucket_size", "gather_bucket_size", "generations", "uses_vllm", "vllm_share"),
+    *("most_requests", "offload_gib"),
+)
+"""Facts that change memory or time, and that no plan says."""
+
+
 def _not_planned(facts: Facts) -> Iterator[Message]:
     """Yield what the files say and a plan does not, one line each."""
     auto = [fact.key for fact in facts.all if fact.given and fact.value == AUTO]
     if auto and facts.kinds <= {"deepspeed", "launch", "accelerate"}:
         yield Message.of("review.auto-alone", keys=auto)
+    given = [fact for name in _NOT_COUNTED for fact in facts.given(name)]
+    if keys := list(dict.fromkeys(f.key for f in given if f.value not in (AUTO, False, None))):
+        yield Message.of("review.not-planned.keys", count=len(keys), keys=keys)
     objective = facts.value("objective")
     if objective is not None and objective not in OBJECTIVES:
         yield Message.of("review.not-planned.objective", value=str(objective))

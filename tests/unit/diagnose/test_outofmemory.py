@@ -310,3 +310,20 @@ def test_logs_of_powershell_and_the_end_of_long_ones_are_read(tmp_path: Path) ->
     path.write_bytes(b"\x80\x04}\x94.")
     with pytest.raises(UserError, match="pickle"):
         from_file(str(path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 1; 79.15 GiB total capacity; 40.10 "
+        "GiB already allocated; 18.31 MiB free; 40.50 GiB reserved in total by PyTorch)",
+        "CUDA out of memory. Tried to allocate 224.00 MiB. GPU 1 has a total capacity of 79.15 GiB "
+        "of which 18.31 MiB is free. Process 3021 has 38.40 GiB memory in use. Process 4410 has "
+        "40.71 GiB memory in use. Of the allocated memory 39.90 GiB is allocated by PyTorch, and "
+        "310.00 MiB is reserved by PyTorch but unallocated.",
+    ],
+)
+def test_memory_that_is_not_torchs_is_another_programs(text: str) -> None:
+    found = explain(text)
+    assert found.kind == "other-programs"
+    assert found.account.others == pytest.approx(38.5 * GIB, rel=0.01)

@@ -469,6 +469,28 @@ def test_a_command_line_may_change_what_its_file_says(tmp_path: Path) -> None:
     assert "conflict" not in [finding.rule for finding in found.findings]
 
 
+def test_files_without_processes_run_on_all_gpus_of_the_machine(tmp_path: Path) -> None:
+    found = reviewed(tmp_path, {"a.yml": AXOLOTL}, "rtx-4090", 2)
+    assert found.planned.plan is not None
+    assert found.planned.plan.workload.effective_batch == 2 * 4 * 2
+
+
+def test_what_changes_memory_and_no_plan_says_is_listed(tmp_path: Path) -> None:
+    text = AXOLOTL + "lora_modules_to_save: [embed_tokens, lm_head]\n"
+    found = reviewed(tmp_path, {"a.yml": text}, "rtx-4090")
+    assert [one.values.get("keys") for one in found.planned.not_planned] == [
+        ["lora_modules_to_save"]
+    ]
+    assert "lora_modules_to_save" not in [unread.key for unread in found.no_part]
+
+
+def test_where_output_goes_is_no_value_of_an_option(tmp_path: Path) -> None:
+    script = f"torchrun --nproc_per_node 2 train.py {RUN} --max_length 2048 2>&1 | tee log.txt\n"
+    found = reviewed(tmp_path, {"r.sh": script}, "rtx-4090", 2)
+    assert found.planned.plan is not None
+    assert found.planned.plan.workload.inputs.sequence_length == 2048
+
+
 def test_options_of_a_script_are_not_said_to_have_no_part(tmp_path: Path) -> None:
     found = reviewed(tmp_path, {"m.sh": MEGATRON.rstrip() + " --num-layers 32"}, "rtx-4090", 4)
     assert [unread.key for unread in found.own] == ["num_layers"]

@@ -82,19 +82,19 @@ def _account(text: str) -> Account:
     unused, reserved = found_bytes(_UNALLOCATED, text), found_bytes(_RESERVED, text)
     if unused is None and reserved is not None and allocated is not None:
         unused = max(0, reserved - allocated)
-    named = _OTHERS.findall(text)
+    named = [as_bytes(*each) for each in _OTHERS.findall(text)]
     account = Account(
         asked=found_bytes(_ASKED, text),
         total=found_bytes(_CAPACITY_OF, text) or found_bytes(_CAPACITY, text),
         free=_first(found_bytes(_OF_WHICH_FREE, text), found_bytes(_FREE, text)),
         process=found_bytes(_IN_USE, text),
-        others=sum(as_bytes(*each) for each in named) if named else None,
+        others=sum(named) if named else None,
         allocated=allocated,
         # torch before 1.4 says what it caches beside what is allocated
         unused=_first(unused, found_bytes(_CACHED, text)),
         allowed=found_bytes(_ALLOWED, text),
     )
-    return _own_process(_others_worked_out(account))
+    return _own_process(_others_worked_out(account), named)
 
 
 def _first(*values: int | None) -> int | None:
@@ -102,25 +102,34 @@ def _first(*values: int | None) -> int | None:
 
 
 def _others_worked_out(account: Account) -> Account:
-    """Return the account with the others' memory worked out where the message leaves it out."""
+    """Return the account with the others' memory worked out where the message leaves it out.
+
+    Without the memory of this process, only a share that no context explains is another's.
+    """
     total, free, process = account.total, account.free, account.process
-    if account.others is not None or total is None or free is None or process is None:
+    if account.others is not None or total is None or free is None:
         return account
-    return replace(account, others=max(0, total - free - process))
+    if process is not None:
+        return replace(account, others=max(0, total - free - process))
+    if account.allocated is None or account.unused is None:
+        return account
+    rest = total - free - account.allocated - account.unused
+    return replace(account, others=rest) if rest >= OTHERS_SHARE * total else account
 
 
-def _own_process(account: Account) -> Account:
+def _own_process(account: Account, named: list[int]) -> Account:
     """Return the account with a named process that can only be this one moved to its place.
 
     In a container the driver numbers processes as the host does, so torch does not know its own.
     """
-    total, free, others = account.total, account.free, account.others
-    if account.process is not None or total is None or free is None or not others:
+    total, free = account.total, account.free
+    if account.process is not None or total is None or free is None:
         return account
     own = (account.allocated or 0) + (account.unused or 0)
-    if own <= others and others + own > total - free:
-        return replace(account, process=others, others=None)
-    return account
+    mine = min((size for size in named if size >= own), default=None)
+    if mine is None or sum(named) + own <= total - free:
+        return account
+    return replace(account, process=mine, others=sum(named) - mine if len(named) > 1 else None)
 
 
 def _missing(account: Account) -> int | None:
@@ -160,12 +169,12 @@ def judged(account: Account, quoted: str, *, expandable: bool) -> Explanation:
         return told("spilled")
     if account.free is not None and free >= asked:
         return told("limit", fix("memory-limit"))
+    if total and others >= OTHERS_SHARE * total and others + free + unused >= asked:
+        return told("other-programs", fix("other-programs-gpu"))
     if unused + free >= asked and unused >= asked / 2:
         if expandable:
             return told("fragmentation", id="fragmentation-still")
         return told("fragmentation", fix("expandable", {"settings.allocator": "expandable"}))
-    if total and others >= OTHERS_SHARE * total and others + free + unused >= asked:
-        return told("other-programs", fix("other-programs-gpu"))
     if None in (account.allocated, account.free, total):
         return told("too-big", id="too-big-untold")
     return told("too-big")

@@ -71,6 +71,7 @@ AXOLOTL = Kind(
         "lora_dropout": key("dropout", real),
         "lora_target_modules": Key("targets", names),
         "lora_target_linear": Key("targets", lambda value: ("all-linear",) if value else None),
+        "lora_modules_to_save": Key("modules_to_save", lambda value: value or None),
         "peft_use_rslora": Key("variant", where("rslora")),
         "peft_use_dora": Key("variant", where("dora")),
         "dataloader_num_workers": key("num_workers", count),

@@ -66,6 +66,14 @@ DEEPSPEED = Kind(
         ),
         "zero_optimization.cpu_offload": Key("offload_optimizer", lambda v: "cpu" if v else None),
         "zero_optimization.overlap_comm": Key("overlap", _auto(lambda value: bool(value))),
+        **{
+            f"zero_optimization.{name}": Key("zero_buffers", lambda value: value or None)
+            for name in (
+                *("stage3_prefetch_bucket_size", "stage3_max_live_parameters"),
+                *("stage3_param_persistence_threshold", "zero_hpz_partition_size"),
+                *("zero_quantized_weights", "zero_quantized_gradients"),
+            )
+        },
         "activation_checkpointing.cpu_checkpointing": Key("cpu_checkpointing", bool),
         "tensor_parallel.autotp_size": key("tensor", whole),
     },

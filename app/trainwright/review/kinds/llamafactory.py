@@ -52,6 +52,11 @@ LLAMAFACTORY = Kind(
         "max_samples": key("samples", whole),
         "device_map": Key("device_map", word),
         "use_unsloth": Key("unsloth", truth),
+        "additional_target": Key("modules_to_save", lambda value: value or None),
+        **{
+            f"use_{name}": Key("low_rank_gradients", truth)
+            for name in ("galore", "apollo", "badam")
+        },
     },
     marks=frozenset(
         {

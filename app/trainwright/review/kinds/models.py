@@ -82,6 +82,7 @@ PEFT = Kind(
         "lora_alpha": key("alpha", positive),
         "lora_dropout": key("dropout", real),
         "target_modules": Key("targets", names),
+        "modules_to_save": Key("modules_to_save", lambda value: value or None),
         "use_rslora": Key("variant", where("rslora")),
         "use_dora": Key("variant", where("dora")),
         "num_virtual_tokens": key("virtual_tokens", whole),
