@@ -327,6 +327,8 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
             found["quantization"] = "q4_k_m"
         return {key: value for key, value in found.items() if value is not None}
     found = {name: facts.value(name) for name in _OF_TRAINING}
+    # transformers/integrations/deepspeed.py: an optimizer in its file replaces the Trainer's.
+    found["optimizer"] = facts.value("deepspeed_optimizer") or found["optimizer"]
     found["attention"] = facts.value("attention")
     found["compile"] = facts.value("compile")
     found["precision"] = _precision(facts, kind)

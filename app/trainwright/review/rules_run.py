@@ -226,6 +226,7 @@ def _offload(case: Case) -> Iterator[Finding]:
         fact.name == "offload_optimizer"
         and update not in (None, "adamw")
         and case.given("optimizer")
+        and case.given("deepspeed_optimizer") is None  # DeepSpeed's file makes its own
     ):
         yield found("offload-optimizer", "error", case.given("optimizer"), optimizer=str(update))
     parameters = _parameters(case)
