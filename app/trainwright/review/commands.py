@@ -52,7 +52,7 @@ SWITCHES = frozenset(
 )
 """Options of launchers that take no value."""
 _ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=\S*")
-_ASSIGNED = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?(?::?-([^{}$]*))?\})")
 """``$NAME``, ``${NAME}``, ``${NAME[@]}`` and ``${NAME:-otherwise}``."""
 _LONGEST = 10_000
@@ -141,7 +141,7 @@ def _assigned(
     line: str, words: Sequence[str], variables: Mapping[str, str | None]
 ) -> tuple[str, str | None] | None:
     """Return the variable that a line assigns, with its value; None for other lines."""
-    found = _ASSIGNED.fullmatch(line.strip())
+    found = _ASSIGNMENT.fullmatch(line.strip())
     if found is None:
         return None
     name, value = found[1], found[2]
