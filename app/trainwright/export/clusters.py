@@ -96,10 +96,12 @@ def launch(parts: Batch, rank: str, first: str) -> str:
     return f"torchrun {count} {meeting} train.py $OPTIONS"
 
 
+_DROPPED = re.compile(r"[0-9]+gb|sxm|pcie|nvl|server|workstation")
+
+
 def short(record: GpuRecord) -> tuple[str, int]:
     """Return a GPU's name as those who rent it out write it, ``RTX4090``, and its GB."""
-    dropped = r"\d+gb|sxm|pcie|nvl|server|workstation"
-    words = [word for word in record.id.split("-") if not re.fullmatch(dropped, word)]
+    words = [word for word in record.id.split("-") if not _DROPPED.fullmatch(word)]
     spelt = (word.capitalize() if word in ("ada", "ti") else word.upper() for word in words)
     return "".join(spelt), round(record.memory_bytes.value / (1 << 30))
 

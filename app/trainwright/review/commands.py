@@ -40,8 +40,6 @@ MODULES = {
 SCRIPTS = {"sft.py": "trl-sft", "dpo.py": "trl-dpo", "grpo.py": "trl-grpo"}
 """Scripts of TRL's own."""
 _OF_DIFFUSERS = re.compile(r"train_\w+\.py")
-_OF_LORA = re.compile(r"train_\w*lora\w*\.py")
-"""Scripts of diffusers that train adapters, as their name alone says."""
 _OF_TRAINER = frozenset({"do_train", "optim", "gradient_checkpointing_kwargs"})
 """Options that TrainingArguments has, and hardly a script without them."""
 SWITCHES = frozenset(
@@ -285,7 +283,7 @@ def _script(words: list[str], line: int) -> Iterator[Command]:
     """Yield the options of a script, whose name stands first."""
     name, words = words[0].rpartition("/")[2] if words else "", words[1:]
     found = {key.replace("-", "_"): value for key, value in options(words).items()}
-    if _OF_LORA.fullmatch(name):
+    if _OF_DIFFUSERS.fullmatch(name) and "lora" in name:  # the name alone says it
         found.setdefault("use_lora", True)
     if words and not words[0].startswith("-") and words[0].endswith((".yaml", ".yml", ".json")):
         found["config"] = words[0]

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -305,7 +306,7 @@ def test_the_tour_of_the_readme_works(inside, tmp_path, monkeypatch):
     (tmp_path / "resources").symlink_to(root / "resources")
     assert len(lines) >= 4
     for line in lines:
-        program, *arguments = line.split()
+        program, *arguments = shlex.split(line)
         assert program == "trainwright"
         outcome = inside(*arguments)
         # Only estimate may say no.
