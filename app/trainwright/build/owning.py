@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from trainwright.build.request import Owned
 from trainwright.catalog import GpuRecord, find_part
 from trainwright.catalog.part_kinds import NAMES, PartKind
+from trainwright.machine.choice import MOST_PIECES
 from trainwright.messages import UserError
-
-_MOST = 64
-"""Pieces of one part: as many as a plan's machine names of a kind of GPU (``GpuChoice``)."""
 
 
 def owned(texts: Iterable[str]) -> tuple[Owned, ...]:
@@ -21,8 +19,8 @@ def owned(texts: Iterable[str]) -> tuple[Owned, ...]:
     counts: Counter[tuple[PartKind, str]] = Counter()
     for text in texts:
         count, name = counted(text)
-        if not 1 <= count <= _MOST:
-            raise UserError.of("planner.part-count", text=text.strip()[:60], most=_MOST)
+        if not 1 <= count <= MOST_PIECES:
+            raise UserError.of("planner.part-count", text=text.strip()[:60], most=MOST_PIECES)
         counts[_found(name)] += count
     return tuple(Owned(kind, id, count) for (kind, id), count in counts.items())
 

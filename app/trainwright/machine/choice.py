@@ -9,12 +9,15 @@ from trainwright.machine.build import CircuitName, System
 from trainwright.machine.network import Network
 from trainwright.workload.settings import Frozen
 
+MOST_PIECES = 64
+"""Pieces of one kind of GPU, or of one kit of memory, in a computer; assumed."""
+
 
 class GpuChoice(Frozen):
     """A GPU by catalog id, name or alias."""
 
     id: str
-    count: Annotated[int, Field(ge=1, le=64)] = 1
+    count: Annotated[int, Field(ge=1, le=MOST_PIECES)] = 1
     power_limit_w: Annotated[float, Field(gt=0, le=10_000)] | None = None
     reserved_mib: Annotated[float, Field(ge=0, le=10_000_000)] | None = None
     """Held by the display and other programs. Default: by system and segment, assumed."""
@@ -31,7 +34,7 @@ class Kit(Frozen):
     """Memory by catalog id: kits of modules."""
 
     id: str
-    count: Annotated[int, Field(ge=1, le=64)] = 1
+    count: Annotated[int, Field(ge=1, le=MOST_PIECES)] = 1
 
 
 class MachineChoice(Frozen):

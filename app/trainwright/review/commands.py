@@ -6,7 +6,7 @@ any other stays its name.
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -24,8 +24,6 @@ SUBCOMMANDS = {
     ("axolotl", "train"): "axolotl",
     ("swift", "sft"): "script",
     ("swift", "pt"): "script",
-    **{("litgpt", task): "litgpt" for task in ("finetune", "finetune_full", "pretrain")},
-    ("litgpt", "finetune_lora"): "litgpt",
 }
 MODULES = {
     "vllm.entrypoints.openai.api_server": "vllm",
@@ -53,8 +51,11 @@ _ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=\S*")
 _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?(?::?-([^{}$]*))?\})")
 """``$NAME``, ``${NAME}``, ``${NAME[@]}`` and ``${NAME:-otherwise}``."""
-_LONGEST = 10_000
-"""Characters of a variable's value, so that variables of variables do not grow; assumed."""
+_LONGEST, _MOST = 10_000, 1_000_000
+"""Characters of a variable's value, and of all that one file puts in place of variables, so that
+variables of variables do not grow; assumed."""
+_GOES_ON = ("\\", "`", "^")
+"""Ends of a line that goes on: of bash, PowerShell and cmd."""
 _PYTHON = re.compile(r"(.*/)?python[0-9.]*(\.exe)?")
 _REDIRECTED = re.compile(r"(&|[0-9])?(>>?|<)(&[0-9-]|[^<>]*)")
 """``2>&1``, ``> log``, ``&>>log``."""
@@ -93,7 +94,7 @@ def parsed(text: str) -> tuple[Command, ...]:
 
 def _commands(text: str) -> Iterator[tuple[list[str], int]]:
     """Yield the words of each command with its line, variables replaced."""
-    variables: dict[str, str | None] = {}
+    variables = _Variables()
     for line, first in _lines(text):
         if line.startswith("#SBATCH"):
             yield ["sbatch", *shlex.split(line, comments=False)[1:]], first
@@ -103,77 +104,77 @@ def _commands(text: str) -> Iterator[tuple[list[str], int]]:
             words = [*takewhile(lambda word: not word.startswith("#"), shlex.split(line))]
         except ValueError:  # an open quotation mark
             continue
-        if not words:
-            continue
-        if (assigned := _assigned(line, words, variables)) is not None:
-            name, value = assigned
-            # A name that gets a second value is one or the other: only a run knows.
-            variables[name] = value if variables.get(name, value) == value else None
-            continue
-        for part in _apart([each for word in words for each in _expanded(word, variables)]):
-            if part:
-                yield part, first
+        if words and not variables.assigned(line, words):
+            yield from ((part, first) for part in _apart(variables.expanded(words)) if part)
 
 
 def _lines(text: str) -> Iterator[tuple[str, int]]:
     """Yield each line with its number; it goes on after a backslash, and up to an array's end."""
-    lines = text.split("\n")
-    number = 0
-    while number < len(lines):
-        first, line = number + 1, lines[number].rstrip("\r")
-        while number + 1 < len(lines) and (line.endswith(("\\", "`", "^")) or _in_array(line)):
-            number += 1
-            line = f"{line.rstrip(_GOES_ON)} {lines[number].partition(' #')[0].rstrip()}"
-        number += 1
-        yield line, first
+    lines = enumerate(text.split("\n"), 1)
+    for first, line in lines:
+        parts = [line.rstrip("\r")]
+        in_array = re.match(r"\s*\w+=\([^)]*$", parts[0]) is not None
+        while in_array or parts[-1].endswith(_GOES_ON):
+            following = next(lines, None)
+            if following is None:
+                break
+            parts[-1] = parts[-1].rstrip("".join(_GOES_ON))
+            parts.append(following[1].partition(" #")[0].rstrip())
+            in_array = in_array and ")" not in parts[-1]
+        yield " ".join(parts), first
 
 
-_GOES_ON = "\\`^"
+class _Variables:
+    """What a script assigns to its variables in plain words, as far as its lines were read."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, str | None] = {}
+        """None: only a run knows, as of a name that gets a second value."""
+        self._left = _MOST
+
+    def assigned(self, line: str, words: Sequence[str]) -> bool:
+        """Note what a line assigns; return whether it does, and nothing else."""
+        found = _ASSIGNMENT.fullmatch(line.strip())
+        if found is None:
+            return False
+        name, value = found[1], found[2]
+        if value.startswith("(") and value.endswith(")"):
+            inner = [word.strip("()") for word in (words[0].partition("=")[2], *words[1:])]
+            value = shlex.join(word for word in inner if word)
+        elif len(words) != (2 if words[0] == "export" else 1):
+            return False  # a command with a variable of its own
+        else:
+            value = words[-1].partition("=")[2]
+        known = None if "$(" in value or "`" in value else self._replaced(value)
+        if known is not None and ("$" in known or len(known) >= _LONGEST):
+            known = None
+        self._values[name] = known if self._values.get(name, known) == known else None
+        return True
+
+    def expanded(self, words: Iterable[str]) -> Iterator[str]:
+        """Yield words with variables replaced; one that is a variable alone may be several."""
+        for word in words:
+            text = self._replaced(word)
+            if text == word or _VARIABLE.fullmatch(word) is None:
+                yield text
+                continue
+            try:
+                yield from shlex.split(text)
+            except ValueError:
+                yield text
+
+    def _replaced(self, text: str) -> str:
+        return _VARIABLE.sub(self._value_of, text)
+
+    def _value_of(self, use: re.Match[str]) -> str:
+        value = self._values.get(use[1] or use[2], use[3])
+        if value is None or len(value) > self._left:
+            return use[0]
+        self._left -= len(value)
+        return value
 
 
-def _in_array(line: str) -> bool:
-    return re.match(r"\s*\w+=\([^)]*$", line) is not None
-
-
-def _assigned(
-    line: str, words: Sequence[str], variables: Mapping[str, str | None]
-) -> tuple[str, str | None] | None:
-    """Return the variable that a line assigns, with its value; None for other lines."""
-    found = _ASSIGNMENT.fullmatch(line.strip())
-    if found is None:
-        return None
-    name, value = found[1], found[2]
-    if value.startswith("(") and value.endswith(")"):
-        inner = [word.strip("()") for word in (words[0].partition("=")[2], *words[1:])]
-        value = shlex.join(word for word in inner if word)
-    elif len(words) != (2 if words[0] == "export" else 1):
-        return None  # a command with a variable of its own
-    else:
-        value = words[-1].partition("=")[2]
-    if "$(" in value or "`" in value:
-        return name, None
-    value = _VARIABLE.sub(lambda use: _value_of(use, variables), value)
-    return name, value if "$" not in value and len(value) < _LONGEST else None
-
-
-def _expanded(word: str, variables: Mapping[str, str | None]) -> list[str]:
-    """Return a word with its variables replaced; one that is a variable alone may be several."""
-    text = _VARIABLE.sub(lambda use: _value_of(use, variables), word)
-    if _VARIABLE.fullmatch(word) and text != word:
-        try:
-            return shlex.split(text)
-        except ValueError:
-            return [text]
-    return [text]
-
-
-def _value_of(use: re.Match[str], variables: Mapping[str, str | None]) -> str:
-    name, otherwise = use[1] or use[2], use[3]
-    value = variables.get(name, otherwise)
-    return use[0] if value is None else value
-
-
-def _apart(words: Sequence[str]) -> Iterator[list[str]]:
+def _apart(words: Iterable[str]) -> Iterator[list[str]]:
     """Yield the words of each command of a line, without where its output goes."""
     part: list[str] = []
     to_file = False
@@ -216,8 +217,9 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
         elif rest and rest[0].endswith(".py"):
             yield from _script(rest, line)
             return
-    if rest[:1] == ["finetune_lora"]:
-        rest = [*rest, *(() if "--lora_r" in rest else ("--lora_r", "8"))]  # litgpt's default
+    if head == "litgpt" and rest:
+        yield from _of_litgpt(rest[0], rest[1:], line)
+        return
     if rest and (kind := SUBCOMMANDS.get((head, rest[0]))) is not None:
         yield _of_kind(kind, rest[1:], line)
     elif head in LAUNCHERS:
@@ -229,7 +231,7 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
 
 def _in_container(words: list[str], line: int) -> Iterator[Command]:
     """Yield what a container starts: vLLM's image takes its options, others a whole command."""
-    programs = {*LAUNCHERS, *(head for head, _ in SUBCOMMANDS)}
+    programs = {*LAUNCHERS, "tune", "litgpt", *(head for head, _ in SUBCOMMANDS)}
     for number, word in enumerate(words):
         if "vllm-openai" in word:
             yield _of_kind("vllm", words[number + 1 :], line)
@@ -249,11 +251,20 @@ def _of_torchtune(words: list[str], line: int) -> Iterator[Command]:
     yield Command("launch", options(own) | options(recipe[1:3]), line)
 
 
+def _of_litgpt(task: str, words: list[str], line: int) -> Iterator[Command]:
+    """Yield the options of a task, with the model that may stand before them."""
+    if task not in ("finetune", "finetune_lora", "finetune_full", "pretrain"):
+        return
+    found = options(words)
+    if words and not words[0].startswith("-"):
+        found["checkpoint_dir"] = words[0]
+    if task == "finetune_lora":
+        found.setdefault("lora_r", 8)  # litgpt/finetune/lora.py, setup
+    yield Command("litgpt", found, line)
+
+
 def _of_kind(kind: str, rest: list[str], line: int) -> Command:
     found = options(rest)
-    if kind == "litgpt":
-        found["checkpoint_dir"] = rest[0] if rest and not rest[0].startswith("-") else None
-        return Command(kind, found, line)
     if rest and not rest[0].startswith("-"):
         found.setdefault(
             "config" if rest[0].endswith((".yaml", ".yml", ".json")) else "model", rest[0]

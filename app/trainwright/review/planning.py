@@ -1,15 +1,15 @@
 """From what the files say to a plan, with what had to be assumed."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from trainwright import reading
+from trainwright.machine.choice import MOST_PIECES
 from trainwright.messages import Message, UserError
 from trainwright.plan import overrides
 from trainwright.plan.file import validated
+from trainwright.plan.question import model_config
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
 from trainwright.quoting import dotted
@@ -20,18 +20,14 @@ from trainwright.review.lora_targets import DEFAULTS
 from trainwright.review.names import folder_of, preset_of
 from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import StrategyWord
-from trainwright.yamltext import MAX_BYTES
+from trainwright.workload.weightfiles import config_of
 
 LEFT_TO_PEFT = ("trl-sft", "trl-dpo", "trl-grpo", "script", "peft")
 """Kinds whose tool hands no layers to PEFT where the file names none."""
 TARGETS = ("query", "key", "value", "attention", "mlp", "head")
 """Parts of a block that some tools switch one by one."""
-TARGETS = ("query", "key", "value", "attention", "mlp", "head")
-"""Parts of a block that some tools switch one by one."""
 OBJECTIVES = {"sft": None, "pt": None, "pretrain": None}
 """What trains by one forward and backward pass of one model; others take more."""
-MOST_GPUS = 64
-"""That a plan holds (``GpuChoice``)."""
 _PROMPT = 512
 """Tokens of a prompt before what is generated, where nobody says; assumed."""
 _ANSWER = 256
@@ -205,8 +201,6 @@ def _targets(facts: Facts, model: Mapping[str, Any] | None) -> list[str]:
         return [*given]
     if parts := [name for part in TARGETS for name in facts.value(f"{part}_targets", ())]:
         return parts
-    if parts := [name for part in TARGETS for name in facts.value(f"{part}_targets", ())]:
-        return parts
     if facts.kinds.isdisjoint(LEFT_TO_PEFT) or model is None:
         return []
     return [*DEFAULTS.get(_model_type(model) or "", ())]
@@ -218,10 +212,11 @@ def _model_type(model: Mapping[str, Any]) -> str | None:
         model = presets.find(model["preset"]).model()
     if "hf" not in model:
         return None
-    path = Path(model["hf"])
-    config = path if path.suffix == ".json" else path / "config.json"
-    found = json.loads(reading.text(config, MAX_BYTES))
-    return found.get("model_type") if isinstance(found, dict) else None
+    try:
+        found, _ = model_config(config_of(Path(model["hf"])))
+    except UserError:
+        return None  # the estimate says what is wrong with it
+    return found.get("model_type")
 
 
 def _workload(
@@ -307,7 +302,10 @@ def machine_of(machine: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     gpus = machine.get("gpus")
     if not gpus:
         return dict(machine)
-    return {**machine, "gpus": [{"count": min(processes(facts), MOST_GPUS), **gpu} for gpu in gpus]}
+    return {
+        **machine,
+        "gpus": [{"count": min(processes(facts), MOST_PIECES), **gpu} for gpu in gpus],
+    }
 
 
 _OF_TRAINING = (
@@ -439,8 +437,8 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
         if facts.value(name, 1) > 1:
             kind = name.removesuffix("_parallel")
             yield Message.of("review.not-planned.degree", name=kind, degree=facts.value(name))
-    if processes(facts) > MOST_GPUS:
-        yield Message.of("review.not-planned.gpus", wanted=processes(facts), most=MOST_GPUS)
+    if processes(facts) > MOST_PIECES:
+        yield Message.of("review.not-planned.gpus", wanted=processes(facts), most=MOST_PIECES)
     if facts.value("nodes", 1) > 1:
         yield Message.of("review.not-planned.nodes", nodes=facts.value("nodes"))
     word = strategy(facts)

@@ -61,13 +61,14 @@ def _finding(one: Finding) -> dict[str, Any]:
 
 
 def _change(change: Change) -> dict[str, Any]:
-    gone, renamed = change.value is Removed.KEY, isinstance(change.value, Renamed)
+    renamed = change.value.name if isinstance(change.value, Renamed) else None
+    gone = change.value is Removed.KEY
     return {
         "file": change.file,
         "key": dotted(change.place),
         "value": None if gone or renamed else change.value,
         "removed": gone,
-        "renamed": change.value.name if isinstance(change.value, Renamed) else None,
+        "renamed": renamed,
     }
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+from trainwright.machine.choice import MOST_PIECES
 from trainwright.review.case import Case, found
 from trainwright.review.facts import AUTO
 from trainwright.review.finding import Change, Finding
 from trainwright.review.planning import (
-    MOST_GPUS,
     checkpointing,
     processes,
     replicas,
@@ -76,7 +76,7 @@ def _batch(case: Case) -> Iterator[Finding]:
 def _gpus(case: Case) -> Iterator[Finding]:
     wanted = processes(case.facts)
     on_each = -(-wanted // (case.facts.value("nodes", 1)))
-    if case.machine is not None and case.machine.gpu_count < min(on_each, MOST_GPUS):
+    if case.machine is not None and case.machine.gpu_count < min(on_each, MOST_PIECES):
         fact = case.given("processes") or case.given("devices") or case.given("tensor")
         changes = (
             case.rewriting(fact, case.machine.gpu_count) if fact and fact.name != "tensor" else ()

@@ -484,6 +484,13 @@ def test_what_changes_memory_and_no_plan_says_is_listed(tmp_path: Path) -> None:
     assert "lora_modules_to_save" not in [unread.key for unread in found.no_part]
 
 
+def test_variables_of_variables_do_not_grow(tmp_path: Path) -> None:
+    script = f"A={'x' * 9000}\ntorchrun t.py --seed {'$A' * 5000}\n"
+    (tmp_path / "r.sh").write_text(script, encoding="utf-8")
+    (source,) = sources([str(tmp_path / "r.sh")]).sources[1:]
+    assert len(source.document.data["seed"]) < 1_100_000
+
+
 def test_where_output_goes_is_no_value_of_an_option(tmp_path: Path) -> None:
     script = f"torchrun --nproc_per_node 2 train.py {RUN} --max_length 2048 2>&1 | tee log.txt\n"
     found = reviewed(tmp_path, {"r.sh": script}, "rtx-4090", 2)
