@@ -8,7 +8,7 @@ from math import inf
 from trainwright.advise import learning_rate, loading, pareto, relax, space
 from trainwright.advise.advice import Advice, Choice, Reason, Relaxation
 from trainwright.advise.mistakes import mistakes
-from trainwright.advise.reasons import reasons, untimed_reasons
+from trainwright.advise.reasons import SHARDING_SOURCE, reasons, untimed_reasons
 from trainwright.advise.search import Search, Sources, Timed
 from trainwright.advise.taking import with_settings
 from trainwright.estimate import fp8
@@ -124,10 +124,10 @@ def _shared(
 def _because_shared(found: Advice, gpus: int, *, aside: bool) -> Advice:
     """Return the advice with the reason why weights are shared out."""
     because = Message.of("advise.strategy.fsdp2", gpus=gpus)
-    given = [Reason("strategy", "fsdp2", because, relax.SHARDING_SOURCE)]
+    given = [Reason("strategy", "fsdp2", because, SHARDING_SOURCE)]
     if aside:
         why = Message.of("advise.shard-offload")
-        given.append(Reason("shard_offload", True, why, relax.SHARDING_SOURCE))
+        given.append(Reason("shard_offload", True, why, SHARDING_SOURCE))
     choices = (replace(one, reasons=(*given, *one.reasons)) for one in found.choices)
     return replace(found, choices=tuple(choices))
 

@@ -17,6 +17,7 @@ from trainwright.plan.report import Report
 from trainwright.workload.settings import Effect, effect
 
 _ESTIMATE = "estimate"
+SHARDING_SOURCE = "torch: docs, torch.distributed.fsdp.fully_shard"
 _TRIES = 3
 """Replays spent on what else would fit."""
 _ALONE = "torchtune: full_finetune_single_device, dtype"
@@ -113,8 +114,9 @@ def _shard_degree(search: Search, best: Timed, _report: Report) -> Iterator[Reas
     if own is None and not search.may_fit(rival.candidate):
         id = "fits"
         values |= {"need": search.peak(rival.candidate), "room": search.room(rival.candidate)}
-    source = "torch: docs, torch.distributed.fsdp.fully_shard"
-    yield _reason("shard_degree", own or gpus, f"advise.shard-degree.{id}", source, None, **values)
+    yield _reason(
+        "shard_degree", own or gpus, f"advise.shard-degree.{id}", SHARDING_SOURCE, None, **values
+    )
 
 
 def _batch(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:

@@ -31,7 +31,6 @@ _EFFECTS: dict[tuple[str, str], Effect] = {("lora", "qlora"): Effect.NEARLY}
 """Frozen weights in 4 bits train the same adapters; any other change of task trains others."""
 Answer = tuple[Search, Timed, Report]
 
-SHARDING_SOURCE = "torch: docs, torch.distributed.fsdp.fully_shard"
 SHARES_ASIDE = "advise.relax.shard-offload"
 SHARDING_HINTS = ("advise.sharding", "advise.sharding-aside")
 

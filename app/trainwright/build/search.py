@@ -52,7 +52,7 @@ LAID_FROM = 20_000.0
 """USD from which a circuit of 240 V is laid for the computer; assumed: an electrician costs a
 twentieth of it."""
 TENTH = 1.1
-"""The budget and a tenth of it: what that much money would bring is said."""
+"""The budget and a tenth of it: the answer says what that much money would bring."""
 
 
 _ANY = Least(0.0, 0.0, 0.0)

@@ -68,7 +68,7 @@ def others(plan: Plan, said: Iterable[str] = ()) -> tuple[Work, ...]:
     ``2x PATH`` says that the run of a plan is done twice.
 
     Raises:
-        UserError: a file is not a plan, or what is said is not a number and a path.
+        UserError: a file is not a plan, or the text is not a number and a path.
     """
     asked = tuple(_said(text) for text in said)
     asked = asked or tuple((one.times, one.plan) for one in plan.limits.also)

@@ -89,11 +89,8 @@ def job(plan: Plan, settings: FullSettings) -> Job:
 
 def launch(parts: Batch, rank: str, first: str) -> str:
     """Return the command of each computer, with what the cluster calls its number and the first."""
-    if parts.nodes == 1:
-        return f"{programs.torchrun(parts)} $OPTIONS"
     meeting = f"--node-rank={rank} --master-addr={first} --master-port=29500"
-    count = f"--nnodes={parts.nodes} --nproc-per-node={parts.each}"
-    return f"torchrun {count} {meeting} train.py $OPTIONS"
+    return f"{programs.torchrun(parts, meeting=meeting)} $OPTIONS"
 
 
 _DROPPED = re.compile(r"[0-9]+gb|sxm|pcie|nvl|server|workstation")

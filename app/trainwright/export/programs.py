@@ -227,13 +227,16 @@ def commands(plan: Plan, model: Definition, start: str) -> tuple[str, ...]:
     return tuple(start.format(one) if "{}" in start else f"{start} {one}" for one in options)
 
 
-def torchrun(parts: Batch, program: str = "train.py") -> str:
+MEETING = "--rdzv-backend=c10d --rdzv-endpoint=FIRST-NODE:29500"
+"""Where the nodes of a run meet, for a person to fill in."""
+
+
+def torchrun(parts: Batch, program: str = "train.py", meeting: str = MEETING) -> str:
     """Return what starts a program on the plan's GPUs with torch alone; on each of its nodes."""
     if parts.gpus == 1:
         return f"python {program}"
     if parts.nodes == 1:
         return f"torchrun --standalone --nproc-per-node={parts.each} {program}"
-    meeting = "--rdzv-backend=c10d --rdzv-endpoint=FIRST-NODE:29500"
     return f"torchrun --nnodes={parts.nodes} --nproc-per-node={parts.each} {meeting} {program}"
 
 
