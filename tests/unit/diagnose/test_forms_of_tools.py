@@ -165,6 +165,7 @@ KERAS = (
 FAIRSEQ = "2024-03-05 10:00:00 | INFO | train_inner | epoch 001:    100 / 5000 loss=10.1, ppl=1100, wps=35000, ups=2.5, wpb=16000, bsz=512\n"
 COMPOSER = "[batch=100/4800]:\n\t Train time/batch: 100\n\t Train throughput/batches_per_sec: 0.4\n\t Train throughput/samples_per_sec: 52.7\n"
 PARTS = "Epoch 1, Step 10: loss=2.31, data=0.90s, fwd=0.10s, bwd=0.20s, opt=0.05s\n"
+UNITS = "2024-03-05T10:00:01 INFO trainer: step=10 loss=2.1 step_time_ms=250.5 data_time_ms=200.1 fwd_ms=30 lr=1e-4\n"
 METRICS = "***** train metrics *****\n  train_runtime            = 0:13:32.30\n  train_samples_per_second =      12.31\n  train_steps_per_second   =      0.8\n"
 TABLE_MEMORY = """---------------------  ------------  ------------  ------------  ------------  ------------  ------------  ------------
                  Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg       CPU Mem    # of Calls
@@ -223,6 +224,8 @@ FORMS = {
     "fairseq": (FAIRSEQ, {"steps.seconds": 0.4, "throughput.tokens_s": 35000}),
     "Composer": (COMPOSER, {"steps.seconds": 2.5, "throughput.samples_s": 52.7}),
     "a loop's own parts": (PARTS, {"steps.seconds": 1.25, "steps.data_wait": 0.9, "steps.optimizer": 0.05}),
+    "names with their units": (UNITS * 5, {"steps.seconds": 0.2505, "steps.data_wait": 0.2001, "steps.forward": 0.03}),
+    "names of units alone": ("step_ms: 250 loss: 2.1\n" * 5, {"steps.seconds": 0.25}),
     "Keras": (KERAS, {"steps.seconds": 0.043}),
 }  # fmt: skip
 
@@ -282,6 +285,10 @@ def test_vmstat_of_this_computer_is_read(tmp_path, options):
         (PY_SPY_RAW.replace(" 80", " 0").replace(" 20", " 0"), "diagnose.file-refused"),
         (VMSTAT_WIDE[: VMSTAT_WIDE.index("   9    0")], "diagnose.file-refused"),
         ("{'loss': 2.3, 'epoch': 0.01}\n{'loss': 2.2, 'epoch': 0.02}\n", "diagnose.file-no-times"),
+        (
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n",
+            "diagnose.file-is-error",
+        ),
         ("Epochs: 10%|#         | 1/10 [05:00<45:00, 300.00s/it]\n", "diagnose.file-unknown"),
     ],
 )

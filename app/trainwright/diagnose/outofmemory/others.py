@@ -19,7 +19,8 @@ FORMS = tuple(
         "no-gpu": r"no CUDA-capable device|Found no NVIDIA driver|CUDA unknown error"
                   r"|not compiled with CUDA enabled|No (?:CUDA|HIP) GPUs are available"
                   r"|invalid device ordinal|couldn't communicate with the NVIDIA driver"
-                  r"|could not select device driver|cuda\.is_available\(\) is False",
+                  r"|could not select device driver|cuda\.is_available\(\) is False"
+                  r"|No devices were found",
         "gpu-exclusive": r"busy or unavailable",
         "gpu-fault": r"GPU is lost|fallen off the bus|uncorrectable (?:ECC|NVLink)|_DEVICE_LOST"
                      r"|NVRM: Xid|Unable to determine the device handle|ErrorDeviceLost",

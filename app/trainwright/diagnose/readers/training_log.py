@@ -34,7 +34,8 @@ _NAMES: dict[Quantity, str] = {
     "forward": rf"(?:forward|fwd){_TIME}",
     "backward": rf"(?:backward|bwd)(?:_inner)?{_TIME}",
     "optimizer": rf"opt(?:im(?:izer)?)?{_TIME}|step_microstep|(?<=\| )step(?=: \d{{1,9}}\.\d\d$)",
-    "step": r"elapsed time per iteration|(?:(?:batch|step|iter|iteration|last)[ _-]?)?time"
+    "step": r"elapsed time per iteration|(?:step|iter|iteration|batch)(?=_(?:ms|secs?|seconds?)\b)"
+            r"|(?:(?:batch|step|iter|iteration|last)[ _-]?)?time"
             r"|time(?:[ _]per[ _]|_|/(?!batch))(?:step|iter|iteration|batch)"
             r"|(?:s|ms|sec|seconds)/(?:it|iter|step|batch)",
 }  # fmt: skip
@@ -42,7 +43,8 @@ _NAMES: dict[Quantity, str] = {
 _PAIR = re.compile(
     r"(?<![\w/-])(?P<name>(?:(?:train|throughput)[/_]){0,2}(?:"
     + "|".join(f"(?P<{quantity}>{names})" for quantity, names in _NAMES.items())
-    + r"))(?P<in> ?\((?:ms|s|sec|us)\))?[\"']?[ \t]{0,9}(?P<dots>\.{3,200}[ \t]{0,9})?[:=]?"
+    + r"))(?P<in> ?\((?:ms|s|sec|us)\)|_(?:ms|us|s|secs?|seconds?)(?![a-z]))?"
+    r"[\"']?[ \t]{0,9}(?P<dots>\.{3,200}[ \t]{0,9})?[:=]?"
     r"[ \t]{0,9}[\"'(]?(?P<value>\d[\d,]{0,20}(?:\.\d{1,20})?(?:e[-+]\d{1,3})?)(?![\d:]|e[-+]?\d)"
     r"(?P<unit>[ ]?(?:ms|us|µs|sec|s|%)(?![\w/]))?"
 )
