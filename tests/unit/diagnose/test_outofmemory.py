@@ -93,7 +93,7 @@ POSTED = {
     ),
     "driver: no figures": ("RuntimeError: CUDA error: out of memory", "driver"),
     "cuBLAS": ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling ...", "driver"),
-    "nothing of the kind": ("ValueError: shapes do not match", "none"),
+    "another error": ("ValueError: shapes do not match", "other"),
     "empty": ("", "none"),
 }
 
