@@ -26,6 +26,11 @@ class Part:
     owned: int = 0
     """Of them, those that are there already."""
 
+    @property
+    def used(self) -> bool:
+        """Whether a used one is to be bought."""
+        return self.owned < self.count and self.price is not None and self.price.second_hand
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

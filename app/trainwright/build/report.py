@@ -127,6 +127,7 @@ def price_as_json(price: Price | None) -> dict[str, Any] | None:
         "high": price.high,
         "currency": price.currency,
         "kind": price.kind,
+        "condition": price.condition,
         "observed": price.observed.isoformat() if price.observed else None,
         "source": price.source,
     }
@@ -143,6 +144,7 @@ def upgrades_as_json(found: Upgrades, language: Language = "en") -> dict[str, An
                 "parts": [_part(part) for part in one.parts],
                 "along": list(one.along),
                 "freed": [_part(part) for part in one.freed],
+                "replaced": render(one.replaced, language) if one.replaced else None,
                 "resale": one.resale.low if one.resale else None,
                 "total": one.total.expected,
                 "total_interval": [one.total.low, one.total.high],

@@ -15,7 +15,7 @@ from typing import get_args
 from trainwright.messages import UserError
 from trainwright.prices.imports.money import in_range, read_currency, read_money
 from trainwright.prices.imports.rows import Read, Refused, Row, RowError, refused
-from trainwright.prices.imports.words import read_condition
+from trainwright.prices.imports.words import read_condition, told_condition
 from trainwright.prices.observation import SECOND_HAND, PriceKind, Tax
 from trainwright.quoting import cell_text, one_line
 
@@ -174,7 +174,8 @@ def _row(cells: dict[str, str], line: int, today: date) -> Row:
     currency = stated or told
     if currency is None:
         raise RowError("no-currency")
-    condition = read_condition(cells.get("condition", ""))
+    stated_condition = cells.get("condition", "").strip()
+    condition = read_condition(stated_condition) if stated_condition else told_condition(name)
     shipping = cells.get("shipping", "").strip()
     return Row(
         line=line,
