@@ -14,7 +14,7 @@ import numpy as np
 
 from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation
 from trainwright.advise.whatif import whatifs
-from trainwright.build.answer import Part
+from trainwright.build.answer import Part, Step
 from trainwright.data import resources
 from trainwright.diagnose.outofmemory import Explanation, Help, help_for
 from trainwright.estimate.breakdown import Curve
@@ -150,7 +150,7 @@ def _candidate(plan: Plan, card: Any, currency: str, unit: float) -> Any:
         report=SimpleNamespace(time=SimpleNamespace(run_seconds=seconds)), checks=(), warnings=(),
         wall_watts=watts, bottleneck=Message.of("ui.fit.already"), rate=None,
         doubt=None, others=(), run=seconds,
-        next_step=SimpleNamespace(change=Message.of("ui.fit.done"), more=8e5 * unit, gain=0.6),
+        next_step=Step(Message.of("ui.fit.done"), more=8e5 * unit, price=35e5 * unit, gain=0.6),
     )  # fmt: skip
 
 

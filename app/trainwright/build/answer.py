@@ -40,6 +40,8 @@ class Step:
     """What becomes another: ``RTX 4070 SUPER -> RTX 5070 Ti``."""
     more: float
     """Money above this build's expected price, in its currency."""
+    price: float
+    """Of the whole computer."""
     gain: float
     """By which the work goes faster: 0.4 is 40 %."""
 
@@ -177,7 +179,8 @@ class Builds:
     front: tuple[Point, ...]
     """Cheapest first, beyond the budget too."""
     cheapest: Candidate | None
-    """Where nothing is within the budget: the cheapest that does the work."""
+    """Where nothing is within the budget that is proven and can be checked: the cheapest such
+    computer that does the work, or else any that does."""
     budget: Money | None
     currency: str
     notes: tuple[Message, ...]

@@ -62,7 +62,12 @@ def candidate_as_json(one: Candidate, language: Language = "en") -> dict[str, An
         "watts": {"dc": one.dc_watts, "wall": one.wall_watts},
         "bottleneck": render(one.bottleneck, language),
         "next_step": (
-            {"change": render(step.change, language), "more": step.more, "gain": step.gain}
+            {
+                "change": render(step.change, language),
+                "more": step.more,
+                "price": step.price,
+                "gain": step.gain,
+            }
             if step
             else None
         ),

@@ -137,8 +137,9 @@ def show_builds(screen: "Screen", found: Builds, rates: dict[str, float], rent: 
         show_none(screen, found)
         return
     screen.say("cli.build.best", "bold", considered=found.considered)
+    beyond = [] if found.cheapest is None else [_row(screen, "+", found.cheapest)]
     screen.table(
-        [_row(screen, rank, one) for rank, one in enumerate(found.builds, start=1)],
+        [_row(screen, str(rank), one) for rank, one in enumerate(found.builds, 1)] + beyond,
         headings=["", *map(Message.of, _HEADINGS)],
         numbers=(0, 2, 3, 4, 5),
     )
@@ -155,7 +156,7 @@ _HEADINGS = (
 )
 
 
-def _row(screen: "Screen", rank: int, one: Candidate) -> tuple[Any, ...]:
+def _row(screen: "Screen", rank: str, one: Candidate) -> tuple[Any, ...]:
     gpu = one.build.gpus[0]
     time = one.run or one.rate or Message.of("time.not-predicted")
     span = (screen.interval(time),) if isinstance(time, Quantity) else ()
@@ -163,7 +164,7 @@ def _row(screen: "Screen", rank: int, one: Candidate) -> tuple[Any, ...]:
     price, bracket, interval = screen.text(amount_of(one.total)).partition(" (")
     cards = used_or_new(one.parts[0], f"{gpu.count} × {gpu.record.name}")
     prices = (price, f"({interval}") if bracket else price
-    return str(rank), cards, (time, *span), prices, watts, unknown
+    return rank, cards, (time, *span), prices, watts, unknown
 
 
 def _done(screen: "Screen", done: Done) -> tuple[Any, ...]:
@@ -238,7 +239,8 @@ def show_candidate(
     if one.next_step is not None:
         step = one.next_step
         more = Message.of(f"planner.amount.{currency}", amount=round(step.more))
-        screen.say("cli.build.next", more=more, change=step.change, gain=step.gain)
+        price = Message.of(f"planner.amount.{currency}", amount=round(step.price))
+        screen.say("cli.build.next", more=more, price=price, change=step.change, gain=step.gain)
     cost = cost_of(one, **rates)
     if cost is not None:
         energy = Message.of(

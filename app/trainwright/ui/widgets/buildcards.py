@@ -161,7 +161,8 @@ class BuildCard(Surface):
 
     def _step(self, step: Any) -> str:
         more = amount(step.more, self.candidate.total.currency)
-        return tr("pc.build.next", change=say(step.change), more=more, gain=step.gain)
+        price = amount(step.price, self.candidate.total.currency)
+        return tr("pc.build.next", change=say(step.change), more=more, price=price, gain=step.gain)
 
     def _use(self) -> None:
         self.used.emit(self.candidate)
