@@ -29,6 +29,7 @@ from trainwright.build.run import Run
 from trainwright.build.shortfall import shortfall, surer
 from trainwright.build.sizing import steps
 from trainwright.build.speeds import COUNTS, Cards, Speeds, shares
+from trainwright.build.systems import complete
 from trainwright.build.works import Together, Works, plans_of, works_of
 from trainwright.catalog import GpuRecord
 from trainwright.machine.build import CircuitName
@@ -156,16 +157,32 @@ class _Search:
         late = self._late(builds, ladder) if builds and not punctual else ()
         builds = punctual or builds
         builds = doubted(sorted(builds, key=counted))
-        cheapest = None if builds else self._cheapest(choices, ladder)
+        systems = self._systems(builds)
+        cheapest = None if builds or systems else self._cheapest(choices, ladder)
         return Builds(
-            builds=tuple(builds[: self.request.top]),
-            front=tuple(self._points(ladder, builds[: self.request.top])),
+            builds=(*builds[: self.request.top], *systems),
+            front=tuple(self._points(ladder, [*builds[: self.request.top], *systems])),
             cheapest=cheapest,
             budget=self.request.budget,
             currency=self.market.currency,
             notes=(*self._notes(within), *late, *self._money(builds, ladder)),
             considered=self.choosing.considered,
         )
+
+    def _systems(self, builds: list[Candidate]) -> list[Candidate]:
+        """Return the fastest complete computer, where no build beats it in everything."""
+        found = sorted(complete(self.request, self.works, self.market), key=counted)
+        return [
+            one
+            for one in found[:1]
+            if self.run.ends(one.seconds)
+            and not any(
+                counted(other) <= counted(one)
+                and (other.total.expected or 0.0) <= (one.total.expected or 0.0)
+                and other.wall_watts <= one.wall_watts
+                for other in builds
+            )
+        ]
 
     def _outcomes(self, choices: list[_Choice]) -> tuple[list[Outcome], list[Outcome]]:
         """Return (the best with each choice of cards whatever the budget, the best within).

@@ -162,7 +162,7 @@ def _row(screen: "Screen", rank: str, one: Candidate) -> tuple[Any, ...]:
     span = (screen.interval(time),) if isinstance(time, Quantity) else ()
     watts, unknown = number(one.wall_watts), str(len(one.unknown))
     price, bracket, interval = screen.text(amount_of(one.total)).partition(" (")
-    cards = used_or_new(one.parts[0], f"{gpu.count} × {gpu.record.name}")
+    cards = used_or_new(one.parts[0], f"{gpu.count} × {one.parts[0].name}")
     prices = (price, f"({interval}") if bracket else price
     return rank, cards, (time, *span), prices, watts, unknown
 

@@ -101,3 +101,20 @@ def test_a_card_on_trial_stands_next_to_used_ones_and_the_first_that_pytorch_lis
 def test_without_a_budget_no_card_leads_because_nobody_knows_its_price() -> None:
     for one in answer("qlora", None).builds:
         assert one.total.complete
+
+
+def test_a_complete_computer_is_offered_for_a_model_that_needs_much_memory() -> None:
+    document = {
+        "trainwright": 1,
+        "model": {"preset": "llama-3.1-70b"},
+        "workload": {"task": "infer", "inputs": {"prompt_tokens": 1024, "new_tokens": 256}},
+        "machine": {"gpus": [{"id": "rtx-4090"}]},
+        "settings": {"engine": "llama.cpp", "quantization": "q4_k_m"},
+    }
+    found = search(Request(Plan.model_validate(document), money("5000USD"), top=2))
+    *_, last = found.builds
+    assert [part.kind for part in last.parts] == ["gpu"], "it is bought whole"
+    assert "DGX Spark" in last.parts[0].name
+    assert last.total.expected <= 5000
+    tokens = last.rate.value
+    assert 3.0 < tokens < 6.5, "273 GB/s over 42.5 GB of weights: 6.4 at most; owners see about 4.5"
