@@ -125,7 +125,7 @@ def _board(board: BoardRecord) -> Iterator[Message]:
     positions = [slot.position for slot in board.slots if slot.position is not None]
     if len(set(positions)) < len(positions):
         yield _told(board, "slots.position", max(positions), Message.of("catalog.but-twice"))
-    ids = [place.id for place in (*board.slots, *(board.m2 or ()))]
+    ids = [slot.id for slot in board.slots] + [socket.id for socket in board.m2 or ()]
     for id in sorted({id for id in ids if ids.count(id) > 1}):
         yield _told(board, "slots.id", id, Message.of("catalog.but-twice"))
     most = OPENINGS[board.form_factor]
