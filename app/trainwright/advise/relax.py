@@ -236,10 +236,17 @@ def _fewer_bits(search: Search) -> Iterator[Relaxation]:
             yield _way(change, plan, search, answer, Effect.NEARLY)
 
 
-def _other_task(search: Search) -> Iterator[Relaxation]:
-    task = asked = search.plan.workload.task
+def smaller_tasks(plan: Plan) -> Iterator[Plan]:
+    """Yield the plan with adapters in place of all weights, then over weights in 4 bits."""
+    task = plan.workload.task
     while (task := _NEXT_TASK.get(task, "")) != "":  # type: ignore[assignment]
-        plan = _with_workload(search.plan, task=task)
+        yield _with_workload(plan, task=task)
+
+
+def _other_task(search: Search) -> Iterator[Relaxation]:
+    asked = search.plan.workload.task
+    for plan in smaller_tasks(search.plan):
+        task = plan.workload.task
         if (answer := first(plan, search.sources)) is not None:
             change = Message.of("advise.relax.task", task=task, **_cost(answer[2]))
             yield _way(change, plan, search, answer, _EFFECTS.get((asked, task), Effect.DIFFERENT))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from trainwright.advise.relax import sharding
+from trainwright.advise.relax import sharding, shortage
 from trainwright.advise.search import Search, Sources, Timed
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.clock import Clock
@@ -73,6 +73,8 @@ class Speed:
     was measured on GPUs of the maker."""
 
 
+COUNTS = (1, 2, 3, 4)
+"""Cards worth weighing in one case; assumed: beyond four, servers begin."""
 SHARED_FROM = 24e9
 """Bytes of a card's memory from which weights are shared over several: with less, one larger card
 costs less than their slots, lanes and watts. Assumed."""
@@ -162,6 +164,17 @@ class Speeds:
         """Return whether a whole copy fits on one such card and trains as it is asked to."""
         alone = self._quick.get((cards.record.id, 1))
         return alone is not None and alone.effect is Effect.SAME
+
+    def shortage(self, cards: Cards) -> tuple[float | None, bool]:
+        """Return the bytes that each card lacks at least, and whether they share the weights.
+
+        None where nobody can say.
+        """
+        shared = self._sharded(cards)
+        for plan in (shared, self.plan) if shared is not None else (self.plan,):
+            if (facts := self._known(plan, cards)) is not None:
+                return shortage(Search(plan, facts, self.sources)), plan is shared
+        return None, False
 
     def _sharded(self, cards: Cards) -> Plan | None:
         """Return the plan with the weights shared over the cards; None where that is not open."""

@@ -101,7 +101,7 @@ class Stores:
                 continue
             if any(one.gib >= memory.gib and one.watts <= memory.watts for one in kept):
                 continue
-            if not flawed and modules % (cpu.memory_channels or 1):
+            if not flawed and modules % min(cpu.memory_channels or 1, board.memory_slots):
                 continue
             if board.memory_modules is not None and not _mounts(board, memory.kit):
                 continue

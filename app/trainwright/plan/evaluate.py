@@ -254,11 +254,11 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         serving=serving,
         support=supported,
         likely_bytes=likely,
-        checks=_checks(plan, facts),
+        checks=_checks(plan, facts, clock),
     )
 
 
-def _checks(plan: Plan, facts: Facts) -> tuple[Check, ...]:
+def _checks(plan: Plan, facts: Facts, clock: TimeEstimate) -> tuple[Check, ...]:
     """Return what the rules say of the machine's parts; nothing where the plan names none."""
     parts, settings = facts.machine.parts, facts.settings
     if parts is None:
@@ -266,8 +266,22 @@ def _checks(plan: Plan, facts: Facts) -> tuple[Check, ...]:
     trains = plan.workload.trains
     way: Way = "data-parallel" if settings.several else "single"
     offloads = settings.optimizer_offload == "cpu" or settings.activation_offload
-    use = Use(way=way if trains else "inference", offloads=offloads, system=facts.machine.system)
+    use = Use(
+        way=way if trains else "inference",
+        offloads=offloads,
+        system=facts.machine.system,
+        waits=_waits(clock),
+    )
     return checks(parts, use)
+
+
+def _waits(clock: TimeEstimate) -> float | None:
+    """Return the share of a step that the cards wait for one another; None without a time."""
+    step = clock.step_seconds
+    if step is None or not step.value:
+        return None
+    waiting = sum(one.seconds.value for one in clock.stages if one.name == "communication")
+    return waiting / step.value
 
 
 def host_room(machine: Machine, memory: MemoryEstimate) -> int | None:

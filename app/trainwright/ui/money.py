@@ -50,8 +50,9 @@ def in_short(value: float, currency: Currency) -> str:
 def kind_and_day(price: Price) -> str:
     """Return how a price is known and of which day it is: "assumed, 2026-11"."""
     kind = tr(f"pc.price.{price.kind}")
-    if price.kind != "assumed" and price.condition != "new":
-        kind = tr(f"pc.condition.{price.condition}")
+    if price.condition != "new":
+        condition = tr(f"pc.condition.{price.condition}")
+        kind = f"{condition}, {kind}" if price.kind == "assumed" else condition
     return f"{kind}, {price.observed.isoformat()}" if price.observed else kind
 
 
