@@ -35,6 +35,7 @@ def advise(
     facts: Facts,
     *,
     top: int = 5,
+    alone: bool = False,
     sources: Sources | None = None,
     wanted: Callable[[], bool] = lambda: True,
 ) -> Advice:
@@ -42,13 +43,14 @@ def advise(
 
     Minimises the time of the effective batch, which is kept exactly, among settings whose
     p95 of device memory fits. Considers only structures whose profile is at hand, and says
-    which it could not consider. ``wanted`` ends the search for ways out.
+    which it could not consider. ``alone``: the first choice with its reasons, and neither notes
+    nor trades: what Make it fit takes. ``wanted`` ends the search for ways out.
     """
     search = Search(plan, loading.with_most_workers(plan, facts), sources or STORED)
     ranked = _ranked(search)
     first = next(ranked, None)  # the others are worked out once it is clear that they count
     own = first[0].candidate.effect if first is not None else None
-    if own is not Effect.SAME and (shared := _shared(search, own, top, wanted)) is not None:
+    if own is not Effect.SAME and (shared := _shared(search, own, top, alone, wanted)) is not None:
         return shared
     if first is None:
         ways = relax.relaxations(search, wanted)
@@ -62,17 +64,15 @@ def advise(
             considered=search.considered,
             short_by_bytes=relax.shortage(search),
         )
-    chosen = [first, *islice(ranked, top - 1)]
+    if alone:
+        return Advice((_choice(search, *first),), (), (), (), considered=0)
     best, report = first
+    choices = tuple(_choice(search, *one) for one in (first, *islice(ranked, top - 1)))
     if report.time.refusal is not None:
-        return _by_memory(search, chosen, report.time.refusal)
+        untimed = (Message.of("advise.untimed"), report.time.refusal, *_not_considered(search))
+        return Advice(choices, (), (), untimed, search.considered)
     return Advice(
-        choices=tuple(
-            Choice(found.settings, found, reasons(search, timed, found), timed.candidate.effect)
-            for timed, found in (
-                (timed, loading.settled(search, timed, found)) for timed, found in chosen
-            )
-        ),
+        choices=choices,
         pareto=pareto.front(search, best),
         nothing_fits=(),
         notes=(
@@ -94,7 +94,7 @@ def would_shard(advice: Advice) -> bool:
 
 
 def _shared(
-    search: Search, own: Effect | None, top: int, wanted: Callable[[], bool]
+    search: Search, own: Effect | None, top: int, alone: bool, wanted: Callable[[], bool]
 ) -> Advice | None:
     """Return the advice for weights shared out, where it changes less of the training.
 
@@ -112,7 +112,9 @@ def _shared(
         facts = search.sources.resolve(plan)
         if facts is None:  # its structure has to be traced first, as a note says
             break
-        found = advise(plan, facts, top=top, sources=search.sources, wanted=lambda: False)
+        found = advise(
+            plan, facts, top=top, alone=alone, sources=search.sources, wanted=lambda: False
+        )
         if found.choices and (least is None or found.choices[0].effect < least):
             least = found.choices[0].effect
             best = _because_shared(found, search.facts.machine.gpu_count, aside=aside)
@@ -132,20 +134,13 @@ def _because_shared(found: Advice, gpus: int, *, aside: bool) -> Advice:
     return replace(found, choices=tuple(choices))
 
 
-def _by_memory(search: Search, chosen: list[tuple[Timed, Report]], refused: Message) -> Advice:
-    """Return what fits by the memory it takes, where no time is predicted."""
-    return Advice(
-        choices=tuple(
-            Choice(
-                found.settings, found, untimed_reasons(search, timed, found), timed.candidate.effect
-            )
-            for timed, found in chosen
-        ),
-        pareto=(),
-        nothing_fits=(),
-        notes=(Message.of("advise.untimed"), refused, *_not_considered(search)),
-        considered=search.considered,
-    )
+def _choice(search: Search, timed: Timed, report: Report) -> Choice:
+    """Return a choice with its reasons, of which some need the time of a step."""
+    effect = timed.candidate.effect
+    if report.time.refusal is not None:
+        return Choice(report.settings, report, untimed_reasons(search, timed, report), effect)
+    report = loading.settled(search, timed, report)
+    return Choice(report.settings, report, reasons(search, timed, report), effect)
 
 
 def _ranked(search: Search) -> Iterator[tuple[Timed, Report]]:
@@ -280,7 +275,7 @@ def make_it_fit(plan: Plan, advice: Advice) -> Plan:
 
 def ways_out(plan: Plan, facts: Facts, wanted: Callable[[], bool]) -> tuple[Relaxation, ...]:
     """Return what makes a plan fit: its open settings alone where that is enough."""
-    advice = advise(plan, facts, top=1, wanted=wanted)
+    advice = advise(plan, facts, alone=True, wanted=wanted)
     if not advice.choices:
         return advice.nothing_fits
     (best,) = advice.choices
