@@ -6,9 +6,9 @@ from itertools import dropwhile, islice, takewhile
 from math import inf
 
 from trainwright.advise import learning_rate, loading, pareto, relax, space
-from trainwright.advise.advice import Advice, Choice, Reason, Relaxation
+from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
-from trainwright.advise.reasons import SHARDING_SOURCE, reasons, untimed_reasons
+from trainwright.advise.reasons import reasons, sharded, untimed_reasons
 from trainwright.advise.search import Search, Sources, Timed
 from trainwright.advise.taking import with_settings
 from trainwright.estimate import fp8
@@ -50,8 +50,8 @@ def advise(
     ranked = _ranked(search)
     first = next(ranked, None)  # the others are worked out once it is clear that they count
     own = first[0].candidate.effect if first is not None else None
-    if own is not Effect.SAME and (shared := _shared(search, own, top, alone, wanted)) is not None:
-        return shared
+    if own is not Effect.SAME and (aside := _aside(search, own, top, alone, wanted)) is not None:
+        return aside
     if first is None:
         ways = relax.relaxations(search, wanted)
         compared = any(way.change.id == relax.SHARES_ASIDE for way in ways)
@@ -93,43 +93,27 @@ def would_shard(advice: Advice) -> bool:
     return best.effect is not Effect.SAME and not best.settings.shards
 
 
-def _shared(
+def _aside(
     search: Search, own: Effect | None, top: int, alone: bool, wanted: Callable[[], bool]
 ) -> Advice | None:
-    """Return the advice for weights shared out, where it changes less of the training.
+    """Return the advice for shares of the weights in system memory, where it changes less.
 
-    ``own`` is the effect of what fits with whole copies. Sharding itself changes no result, and
-    neither does a system memory that holds the shares. That one is slow, and comes last.
+    ``own`` is the effect of what fits in the GPUs' memory. Sharding changes no result, but from
+    system memory it is slow: it comes after all that keeps the result.
     """
     if next(search.obedient.leanest(), None) is None:  # no profile is at hand
         return None
-    known = search.facts.machine.memory_bytes is not None
-    least, best = own, None
-    for aside in (False, True) if known else (False,):
-        plan = relax.sharding(search.plan, aside=aside)
-        if plan is None or not wanted():
-            break
-        facts = search.sources.resolve(plan)
-        if facts is None:  # its structure has to be traced first, as a note says
-            break
-        found = advise(
-            plan, facts, top=top, alone=alone, sources=search.sources, wanted=lambda: False
-        )
-        if found.choices and (least is None or found.choices[0].effect < least):
-            least = found.choices[0].effect
-            best = _because_shared(found, search.facts.machine.gpu_count, aside=aside)
-        if least is Effect.SAME:
-            break
-    return best
-
-
-def _because_shared(found: Advice, gpus: int, *, aside: bool) -> Advice:
-    """Return the advice with the reason why weights are shared out."""
-    because = Message.of("advise.strategy.fsdp2", gpus=gpus)
-    given = [Reason("strategy", "fsdp2", because, SHARDING_SOURCE)]
-    if aside:
-        why = Message.of("advise.shard-offload")
-        given.append(Reason("shard_offload", True, why, SHARDING_SOURCE))
+    plan = relax.sharding(search.plan, aside=True)
+    if plan is None or search.facts.machine.memory_bytes is None or not wanted():
+        return None
+    facts = search.sources.resolve(plan)
+    if facts is None:  # its structure has to be traced first, as a note says
+        return None
+    sources, nobody = search.sources, lambda: False
+    found = advise(plan, facts, top=top, alone=alone, sources=sources, wanted=nobody)
+    if not found.choices or (own is not None and found.choices[0].effect >= own):
+        return None
+    given = sharded(search.facts.machine.gpu_count, aside=True)
     choices = (replace(one, reasons=(*given, *one.reasons)) for one in found.choices)
     return replace(found, choices=tuple(choices))
 
@@ -229,7 +213,7 @@ def _not_considered(search: Search, *, obeying: bool = True) -> tuple[Message, .
     for candidate in search.uncompared:
         if obeying and candidate.freed:
             continue  # the plan rules it out anyway
-        traced = ("precision", "attention", "channels_last", "cross_entropy")
+        traced = ("precision", "strategy", "attention", "channels_last", "cross_entropy")
         other = [key for key in traced if getattr(candidate, key) != getattr(base, key)]
         if candidate.checkpointing == "selective":
             other.append("checkpointing")

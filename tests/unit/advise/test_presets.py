@@ -272,3 +272,39 @@ def test_of_two_choices_as_fast_as_each_other_the_one_with_a_margin_is_taken():
     memory = choice.estimate.memory
     assert choice.settings.allocator == "expandable"
     assert memory.device_used_p95.value < memory.device_total.value
+
+
+def test_weights_are_shared_out_where_a_step_is_faster_so():
+    """FSDP2 exchanges gradients in 16 bits and leaves room for more samples at once."""
+    document = planned("llama-3.2-1b", "full", "h100-80gb", 512, {"sequence_length": 2048})
+    gpus = {"gpus": [{"id": "h100-80gb", "count": 8}]}
+    plan, copies = (
+        Plan.model_validate(document.model_dump(exclude_none=True, mode="json")
+                            | {"machine": gpus, "settings": settings})
+        for settings in ({}, {"strategy": "ddp"})
+    )  # fmt: skip
+    (chosen,), (copied,) = (advise(one, resolve(one), top=1).choices for one in (plan, copies))
+    assert chosen.settings.strategy == "fsdp2"
+    assert chosen.estimate.time.step_seconds.value < copied.estimate.time.step_seconds.value
+    because = next(reason.because for reason in chosen.reasons if reason.setting == "strategy")
+    assert "less time" in render(because, "en")
+
+
+def test_more_memory_on_several_gpus_never_gives_a_slower_choice():
+    """Whole copies of 1B fit from some 27 GiB on; shares are faster there too."""
+    document = planned("llama-3.2-1b", "pretrain", "rtx-4090", 64, {"sequence_length": 2048})
+    machine = document.machine.model_copy(
+        update={"gpus": (document.machine.gpus[0].model_copy(update={"count": 4}),)}
+    )
+    plan = document.model_copy(update={"machine": machine})
+    facts = resolve(plan)
+
+    def seconds(gib):
+        gpu = facts.machine.gpu
+        total = replace(gpu.total, value=gib * 2**30)
+        larger = replace(facts.machine, gpus=(replace(gpu, total=total),))
+        (best,) = advise(plan, replace(facts, machine=larger), alone=True).choices
+        return best.estimate.time.step_seconds.value
+
+    times = [seconds(gib) for gib in (23, 26, 28, 32, 40, 60)]
+    assert times == sorted(times, reverse=True)
