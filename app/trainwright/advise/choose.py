@@ -24,8 +24,11 @@ from trainwright.workload.settings import Effect
 
 _SAME = 1e-9
 """Relative difference below which two times are the same work."""
+_AS_FAST = 0.01
+"""Longer step that is taken for memory that stays free, as a share. Assumed: far below what the
+estimate can tell."""
 _NEAR = 0.05
-"""Longer step that is worth a margin, as a share; less the estimate cannot tell. Assumed."""
+"""Longer step that is worth naming for a margin, as a share. Assumed."""
 _TRIES = 4
 """Replays spent on a choice with a margin; assumed."""
 
@@ -140,39 +143,47 @@ def _ranked(search: Search) -> Iterator[tuple[Timed, Report]]:
         if any(abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one in chosen):
             continue
         for found in search.confirmed([timed]):
-            calm = _with_margin(search, found, _SAME, _spares) if not chosen else None
-            chosen.append(timed)
-            yield calm or found
+            taken = found if chosen else _off_the_edge(search, found)
+            chosen += timed, taken[0]
+            yield taken
 
 
-def _with_margin(
-    search: Search,
-    first: tuple[Timed, Report],
-    longer: float,
-    calm: Callable[[Report], bool],
-) -> tuple[Timed, Report] | None:
-    """Return the fastest that is calm where the first choice has no margin at all, if any.
+def _off_the_edge(search: Search, fastest: tuple[Timed, Report]) -> tuple[Timed, Report]:
+    """Return the fastest, or one nearly as fast where it leaves nothing free at p95.
 
-    Its step is longer than the first one's by the share ``longer`` at most.
+    The fastest that leaves something, else the one that needs the least. The order is the same
+    for any memory, so that more of it never gives a slower choice.
     """
-    chosen, report = first
-    if _spares(report) or chosen.seconds == inf:
-        return None
+    if _spares(fastest[1]) or fastest[0].seconds == inf:
+        return fastest
+    alike = list(_nearly(search, fastest[0], _AS_FAST))
+    leanest = min(alike, key=lambda one: (search.peak(one.candidate), one.candidate.allocator))
+    lean = next(search.confirmed([leanest]), fastest)
+    if not _spares(lean[1]):
+        return lean
+    return next(one for one in search.confirmed(alike) if _spares(one[1]))
+
+
+def _nearly(search: Search, fastest: Timed, longer: float) -> Iterator[Timed]:
+    """Yield a point and those after it whose step is longer by the share ``longer`` at most."""
 
     def near(one: Timed) -> bool:
-        alike = one.candidate.departs == chosen.candidate.departs
-        return alike and one.seconds <= chosen.seconds * (1 + longer)
+        alike = one.candidate.departs == fastest.candidate.departs
+        return alike and one.seconds <= fastest.seconds * (1 + longer)
 
-    rest = dropwhile(lambda one: one.candidate != chosen.candidate, search.obedient)
-    others = islice(takewhile(near, islice(rest, 1, None)), _TRIES)
-    return next((one for one in search.confirmed(others) if calm(one[1])), None)
+    return takewhile(near, dropwhile(lambda one: one != fastest, search.obedient))
 
 
 def _margin(search: Search, first: tuple[Timed, Report]) -> Iterator[Message]:
-    """Yield what a margin costs where the first choice is tight."""
-    calm = _with_margin(search, first, _NEAR, lambda report: report.verdict is Verdict.FITS)
-    if calm is None:
+    """Yield what a margin costs where the first choice has none."""
+    if _spares(first[1]):
         return
+    others = islice(_nearly(search, first[0], _NEAR), _TRIES)
+    spare = [one for one in search.confirmed(others) if _spares(one[1])]
+    if not spare:
+        yield Message.of("advise.no-margin")
+        return
+    calm = next((one for one in spare if one[1].verdict is Verdict.FITS), spare[0])
     now, then = first[1].settings, calm[1].settings
     keys = ("micro_batch", *space.SAVERS)
     changes = [f"{key}: {getattr(then, key)}".lower() for key in keys
