@@ -44,6 +44,7 @@ from trainwright.plan.serving import (
     gpus_of,
     largest,
     policy_notes,
+    refuses,
     served_on,
     serving_notes,
     serving_side,
@@ -233,6 +234,9 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     supported = support(machine.gpu.record, machine.system, facts.settings)
     room = host_room(machine, memory)
     decided = verdict(memory, machine.system, room, loader_bytes(clock))
+    refused = tuple(refuses(serving)) if serving and decided in _MAY_RUN else ()
+    if refused and facts.settings.memory_share is not None:
+        decided = Verdict.NO
     likely = recipe.likely_bytes(plan, facts.settings, facts.profile, memory, facts.config)
     return Report(
         verdict=decided,
@@ -241,6 +245,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         settings=facts.settings,
         notes=(
             *(() if supported.state == "supported" else (supported.because,)),
+            *refused,
             *recipe.note_of(likely, memory),
             *_larger_notes(machine, memory, decided),
             *_host_notes(memory, room),
@@ -278,6 +283,9 @@ def host_room(machine: Machine, memory: MemoryEstimate) -> int | None:
     if machine.memory_bytes is None or not machine.gpu.record.unified_memory:
         return machine.memory_bytes
     return max(0, round(machine.memory_bytes - memory.device_used.value))
+
+
+_MAY_RUN = (Verdict.FITS, Verdict.TIGHT)
 
 
 def _larger_notes(machine: Machine, memory: MemoryEstimate, decided: Verdict) -> Iterator[Message]:

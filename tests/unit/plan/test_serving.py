@@ -9,9 +9,9 @@ import pytest
 from trainwright.estimate.engines import ENGINES
 from trainwright.estimate.layersplit import held, split_over
 from trainwright.messages import LANGUAGES, UserError, render
-from trainwright.plan import serving
+from trainwright.plan import saying, serving
 from trainwright.plan.evaluate import Facts, evaluate, resolve, with_limits
-from trainwright.plan.report import Report, as_json
+from trainwright.plan.report import Report, Verdict, as_json
 from trainwright.plan.schema import Plan
 from trainwright.workload.engines import CACHES, WEIGHTS
 
@@ -105,6 +105,28 @@ def test_engines_explain_what_they_take() -> None:
         text = render(note, language)
         assert "gpu_memory_utilization" in text
         assert "nvidia-smi" in text
+
+
+@pytest.mark.parametrize(
+    ("engine", "small"), [("vllm", 0.6), ("sglang", 0.6), ("tensorrt-llm", 0.01)]
+)
+def test_a_share_without_room_for_a_request_is_refused_with_one_that_has(
+    engine: str, small: float
+) -> None:
+    refused = report_of(plan({"engine": engine, "memory_share": small}))
+    assert refused.verdict is Verdict.NO
+    assert not refused.fits
+    note = refused.notes[0]
+    assert note.id == "plan.note.share-small"
+    for language in LANGUAGES:
+        assert render(note, language)
+        assert render(saying.verdict(refused), language)
+    least = float(str(note.values["least"]))
+    for share, fits in ((least, True), (least - 0.01, False)):
+        stated = report_of(plan({"engine": engine, "memory_share": round(share, 2)}))
+        assert stated.verdict is Verdict.FITS
+        assert stated.serving is not None
+        assert ((stated.serving.tokens_left or 0) >= 8 * 1280) is fits
 
 
 def test_what_is_left_is_what_fits() -> None:
