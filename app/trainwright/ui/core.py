@@ -53,7 +53,7 @@ def _operators(plan: "Plan", facts: "Facts") -> "Roofs | None":
 
 
 def _limits(plan: "Plan", facts: "Facts", report: "Report") -> "Report":
-    from trainwright.plan.evaluate import with_limits
+    from trainwright.plan.limits import with_limits
 
     return with_limits(plan, facts, report)
 

@@ -373,7 +373,7 @@ class Session(QObject):
         known: Facts = facts
         answered: Report = report
         self._neighbours.look(plan, known, answered, lambda looked: self.plan is looked)
-        if answered.serving is not None:
+        if answered.serving is not None or answered.settings.several:
             self._limiting.submit(lambda: (answered, core.limits(plan, known, answered)))
 
     def _limits_came(self, pair: tuple[Report, Report]) -> None:

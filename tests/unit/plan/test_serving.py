@@ -10,7 +10,8 @@ from trainwright.estimate.engines import ENGINES
 from trainwright.estimate.layersplit import held, split_over
 from trainwright.messages import LANGUAGES, UserError, render
 from trainwright.plan import saying, serving
-from trainwright.plan.evaluate import Facts, evaluate, resolve, with_limits
+from trainwright.plan.evaluate import Facts, evaluate, resolve
+from trainwright.plan.limits import with_limits
 from trainwright.plan.report import Report, Verdict, as_json
 from trainwright.plan.schema import Plan
 from trainwright.workload.engines import CACHES, WEIGHTS

@@ -173,6 +173,7 @@ FAULTS: list[tuple[str, Files | str, str, int]] = [
     ("no-bf16", f"torchrun --nproc_per_node 2 train.py {RUN} --bf16", "rtx-2080-ti", 2),
     ("gpus", f"torchrun --nproc_per_node 4 train.py {RUN} --bf16", "rtx-4090", 2),
     ("share-above-one", "vllm serve gpt2 --gpu-memory-utilization 1.5", "rtx-4090", 1),
+    ("share-small", "vllm serve gpt2 --gpu-memory-utilization 0.02", "rtx-4090", 1),
     ("key-moved", "vllm serve gpt2 --worker-use-ray", "rtx-4090", 1),
     ("no-fp8", "vllm serve gpt2 --kv-cache-dtype fp8", "gtx-1080-ti", 1),
     ("packing-mixes", {"s.yaml": "model_name_or_path: gpt2\ndataset_name: d\npacking: true\n"
