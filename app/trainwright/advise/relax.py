@@ -15,6 +15,7 @@ from trainwright.catalog.query import list_gpus
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
+from trainwright.plan.serving import TENSOR_PARALLEL
 from trainwright.profile.expand import model_bytes
 from trainwright.profile.presets import presets
 from trainwright.workload import FullSettings, ModelSource
@@ -129,7 +130,10 @@ def shortage(search: Search) -> float | None:
 def hints(search: Search) -> Iterator[Message]:
     """Yield what would help and was not compared: weights shared out over the GPUs."""
     smallest, count = search.smallest, search.facts.machine.gpu_count
-    if smallest is None or count < 2 or not search.plan.workload.trains:
+    if smallest is None or count < 2:
+        return
+    if not search.plan.workload.trains:
+        yield from (one for one in search.report(smallest).notes if one.id == TENSOR_PARALLEL)
         return
     if smallest.strategy in SHARDED:  # it was compared, and takes the least memory
         return

@@ -42,6 +42,7 @@ from trainwright.plan.serving import (
     served_on,
     serving_notes,
     serving_side,
+    tensor_parallel,
 )
 from trainwright.plan.tracenotes import trace_notes, update_notes
 from trainwright.profile import interpreter
@@ -231,6 +232,9 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     refused = tuple(refuses(serving)) if serving and decided in _MAY_RUN else ()
     if refused and facts.settings.memory_share is not None:
         decided = Verdict.NO
+    whole = tensor_parallel(serving, memory, machine.gpu_count) if serving is not None else None
+    if whole is not None and decided not in _MAY_RUN and _has_room(whole):
+        decided = Verdict.CANNOT_CHECK
     likely = recipe.likely_bytes(plan, facts.settings, facts.profile, memory, facts.config)
     return Report(
         verdict=decided,
@@ -240,6 +244,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         notes=(
             *(() if supported.state == "supported" else (supported.because,)),
             *refused,
+            *((whole,) if whole is not None else ()),
             *recipe.note_of(likely, memory),
             *_larger_notes(machine, memory, decided),
             *_host_notes(memory, room),
@@ -277,6 +282,11 @@ def host_room(machine: Machine, memory: MemoryEstimate) -> int | None:
     if machine.memory_bytes is None or not machine.gpu.record.unified_memory:
         return machine.memory_bytes
     return max(0, round(machine.memory_bytes - memory.device_used.value))
+
+
+def _has_room(split: Message) -> bool:
+    """Return whether a share of a served model leaves its GPU some room."""
+    return bool(split.values["each"] <= split.values["total"] * (1 - HEADROOM))
 
 
 _MAY_RUN = (Verdict.FITS, Verdict.TIGHT)

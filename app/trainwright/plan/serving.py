@@ -20,9 +20,11 @@ from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import SHORTEST
 from trainwright.workload import FullSettings
+from trainwright.workload.engines import SHARING
 
 SHARE_SMALL = "plan.note.share-small"
 """The note of an engine that does not start with its share of the memory."""
+TENSOR_PARALLEL = "plan.note.tensor-parallel"
 MOST_TOKENS = 10_000_000
 MOST_REQUESTS = 100_000
 """Where the search for what fits ends: the largest values that a plan may name."""
@@ -270,6 +272,20 @@ def refuses(serving: Serving) -> Iterator[Message]:
         context=serving.context,
         least=f"{serving.least_share:g}",
     )
+
+
+def tensor_parallel(serving: Serving, memory: MemoryEstimate, gpus: int) -> Message | None:
+    """Return what each of several GPUs would hold if the engine split every matrix over them.
+
+    None where the engine cannot, or where its split is in the figures. Activations stay whole:
+    an upper bound.
+    """
+    if gpus < 2 or serving.served.engine.id not in SHARING:
+        return None
+    split = sum(term.value for term in memory.terms if term.role in ("parameters", "kv_cache"))
+    each = memory.device_used.value - split * (1 - 1 / gpus)
+    engine, total = serving.served.engine.id, memory.device_total.value
+    return Message.of(TENSOR_PARALLEL, engine=engine, gpus=gpus, each=each, total=total)
 
 
 def policy_notes(serving: Serving, memory: MemoryEstimate) -> Iterator[Message]:

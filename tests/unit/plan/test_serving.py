@@ -130,6 +130,18 @@ def test_a_share_without_room_for_a_request_is_refused_with_one_that_has(
         assert ((stated.serving.tokens_left or 0) >= 8 * 1280) is fits
 
 
+@pytest.mark.parametrize(("gpus", "verdict"), [(1, Verdict.NO), (2, Verdict.CANNOT_CHECK)])
+def test_what_only_tensor_parallelism_may_fit_is_not_refused(gpus: int, verdict: Verdict) -> None:
+    """16 GB of weights: too much for one card of 12 GB, and 8 GB for each of two."""
+    asked = plan({"engine": "vllm"}, concurrent=1)
+    machine = asked.machine.model_validate({"gpus": [{"id": "rtx-3060-12gb", "count": gpus}]})
+    report = report_of(asked.model_copy(update={"machine": machine}))
+    assert report.verdict is verdict
+    each = [note for note in report.notes if note.id == "plan.note.tensor-parallel"]
+    assert len(each) == gpus - 1
+    assert all(render(note, language) for note in each for language in LANGUAGES)
+
+
 def test_what_is_left_is_what_fits() -> None:
     asked = plan({"engine": "vllm"})
     report = report_of(asked)
