@@ -186,6 +186,7 @@ def test_programs_compile_and_their_comments_carry_the_reasons(
     assert f"precision = fp32: {render(reason, language)}" in comments
     assert "작은 라마" in comments
     assert "torch >=2.10,<2.14" in comments
+    assert "framework" not in comments
 
 
 @pytest.mark.parametrize("target", TARGETS)
