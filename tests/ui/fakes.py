@@ -71,7 +71,7 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
     def evaluate(plan: Plan, facts: Facts) -> Report:
         return report(plan, facts, scale)
 
-    def advise(plan: Plan, facts: Facts) -> Advice:
+    def advise(plan: Plan, facts: Facts, *, alone: bool = False) -> Advice:
         return advice(plan, facts, evaluate)
 
     def what_if(plan: Plan, facts: Facts, before: Report, wanted: Callable[[], bool]) -> Any:

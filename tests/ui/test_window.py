@@ -443,7 +443,7 @@ def test_a_search_can_be_stopped_and_asked_again(opened, qtbot):
     go_on = threading.Event()
     base = fakes.core()
 
-    def slow(plan, facts):
+    def slow(plan, facts, **_how):
         go_on.wait(20)
         return base.advise(plan, facts)
 
@@ -466,7 +466,7 @@ def test_an_edit_during_a_search_does_not_lose_the_next_search(opened, qtbot):
     go_on = threading.Event()
     base = fakes.core()
 
-    def slow(plan, facts):
+    def slow(plan, facts, **_how):
         go_on.wait(20)
         return base.advise(plan, facts)
 
@@ -864,7 +864,7 @@ def test_closing_during_work_takes_no_second(opened, qtbot, work):
         facts = base.resolve(plan)
         return Pending(facts.machine, facts.settings, object(), facts.inputs, ())
 
-    def slow(*_):
+    def slow(*_, **_how):
         begun.set()
         over.wait(20)
         raise UserError.of("ui.notice.close")

@@ -91,6 +91,11 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     if count < 2 or not search.plan.workload.trains:
         return
     value = best.candidate.strategy
+    if value == "fsdp2":
+        copies = _alternative(search, best, strategy="ddp")
+        less = 1 - best.seconds / copies.seconds if copies is not None else None
+        yield from sharded(count, less)
+        return
     other_name = "single" if value == "ddp" else "ddp"
     share = (search.plan.workload.effective_batch or 1) // (count if value == "single" else 1)
     rival = next(iter(search.holding(strategy=other_name)), None)
@@ -101,6 +106,16 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     flips = Message.of("advise.flip.link") if value == "single" or gain < 0.9 * count else None
     id = "advise.strategy.kept" if value == "ddp" and gain < 1 else f"advise.strategy.{value}"
     yield _reason("strategy", value, id, _ESTIMATE, flips, gpus=count, factor=gain)
+
+
+def sharded(gpus: int, less: float | None = None, *, aside: bool = False) -> Iterator[Reason]:
+    """Yield why weights are shared out: whole copies do not fit, or take longer by ``less``."""
+    because = Message.of("advise.strategy.fsdp2", gpus=gpus)
+    if less is not None:
+        because = Message.of("advise.strategy.fsdp2-faster", gpus=gpus, less=less)
+    yield Reason("strategy", "fsdp2", because, SHARDING_SOURCE)
+    if aside:
+        yield Reason("shard_offload", True, Message.of("advise.shard-offload"), SHARDING_SOURCE)
 
 
 def _shard_degree(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:

@@ -15,11 +15,12 @@ from trainwright.catalog.query import list_gpus
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
+from trainwright.plan.serving import TENSOR_PARALLEL
 from trainwright.profile.expand import model_bytes
 from trainwright.profile.presets import presets
 from trainwright.workload import FullSettings, ModelSource
 from trainwright.workload.defaults import meaningful
-from trainwright.workload.settings import SHARDED_OPTIMIZERS, Effect, Loader
+from trainwright.workload.settings import SHARDED, SHARDED_OPTIMIZERS, Effect, Loader
 
 _NEXT_TASK = {"pretrain": "lora", "full": "lora", "lora": "qlora"}
 _STEP = 128
@@ -129,8 +130,12 @@ def shortage(search: Search) -> float | None:
 def hints(search: Search) -> Iterator[Message]:
     """Yield what would help and was not compared: weights shared out over the GPUs."""
     smallest, count = search.smallest, search.facts.machine.gpu_count
-    shared = search.facts.settings.shards
-    if smallest is None or count < 2 or not search.plan.workload.trains or shared:
+    if smallest is None or count < 2:
+        return
+    if not search.plan.workload.trains:
+        yield from (one for one in search.report(smallest).notes if one.id == TENSOR_PARALLEL)
+        return
+    if smallest.strategy in SHARDED:  # it was compared, and takes the least memory
         return
     profile, room = search.profile(smallest), search.room(smallest)
     whole = model_bytes(profile) if profile is not None else 0

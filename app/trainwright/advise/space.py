@@ -110,7 +110,7 @@ def values(
     moves = nvidia and trains and memory_bytes is not None
     found: dict[str, tuple[Any, ...]] = {
         "precision": _precisions(workload, record),
-        "strategy": (base.strategy if base.shards else "ddp",) if shares else ("single",),
+        "strategy": _strategies(base) if shares else ("single",),
         "shard_degree": _degrees(base, gpu_count, nodes),
         "batch": tuple(batches(base, workload, 1)),
         "attention": ("sdpa", "eager") if profile.kernels else ("sdpa",),
@@ -126,10 +126,15 @@ def values(
     return {key: _with_own(key, known, settings, base) for key, known in found.items()}
 
 
+def _strategies(base: FullSettings) -> tuple[str, ...]:
+    """Return whole copies and shares of them; of shares that the plan asks for, those alone."""
+    return (base.strategy,) if base.shards else ("ddp", "fsdp2")
+
+
 def _degrees(base: FullSettings, gpu_count: int, nodes: int) -> tuple[int | None, ...]:
     """Return the copies worth comparing: one over all GPUs, and one in each computer."""
     each = gpu_count // nodes
-    copies = base.strategy == "fsdp2" and not base.shard_offload and 1 < each < gpu_count
+    copies = "fsdp2" in _strategies(base) and not base.shard_offload and 1 < each < gpu_count
     return (None, each) if copies else (None,)
 
 
@@ -358,6 +363,8 @@ def _goes_together(named: Mapping[str, Any]) -> bool:
     moved, early = named["optimizer_offload"] == "cpu", named["optimizer_in_backward"]
     shared = named["strategy"] in SHARDED
     if shared and named["optimizer"] not in SHARDED_OPTIMIZERS:
+        return False
+    if named["shard_degree"] is not None and named["strategy"] != "fsdp2":
         return False
     if (moved or early) and (named["precision"] == "fp16-mixed" or named["strategy"] != "single"):
         return False

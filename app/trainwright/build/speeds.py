@@ -198,9 +198,9 @@ class Speeds:
         room = gpu.total.value - gpu.held.value
         if room <= self._too_small.get(alike, 0.0):
             return None
-        for asked in (_usual(plan, facts.settings), plan):
+        for names in (_SELDOM_DECIDE, ("strategy",)):
             like = self._clocks.get(cards.record.id)
-            search = Search(asked, facts, self.sources, like=like)
+            search = Search(_fixed(plan, facts.settings, names), facts, self.sources, like=like)
             for timed in search.obedient:
                 if search.may_fit(timed.candidate):
                     speed = _speed(search, timed)
@@ -272,9 +272,11 @@ def linked_record(record: GpuRecord, link: Link) -> GpuRecord:
     return record.model_copy(update=found)
 
 
-def _usual(plan: Plan, settings: FullSettings) -> Plan:
-    """Return the plan with what seldom decides fixed to its default."""
-    names = ("precision", "attention", "optimizer", "allocator", "strategy")
+_SELDOM_DECIDE = ("precision", "attention", "optimizer", "allocator", "strategy")
+
+
+def _fixed(plan: Plan, settings: FullSettings, names: tuple[str, ...]) -> Plan:
+    """Return the plan with such of its open keys fixed to their default."""
     trains = plan.workload.trains
     free = [
         name

@@ -26,7 +26,8 @@ from trainwright.export.page import page as written_page
 from trainwright.messages import Message
 from trainwright.messages.units import gib, percent
 from trainwright.plan import file
-from trainwright.plan.evaluate import Facts, evaluate, operators_of, with_limits
+from trainwright.plan.evaluate import Facts, evaluate, operators_of
+from trainwright.plan.limits import with_limits
 from trainwright.plan.report import Report, Verdict, as_json, roofs_as_json
 from trainwright.plan.saying import memory_totals, times, verdict
 from trainwright.plan.schema import Plan
@@ -270,12 +271,13 @@ def _show_scaling(screen: "Screen", points: tuple[ScalingPoint, ...]) -> None:
             (
                 *(screen.count(each.gpus), screen.count(each.effective_batch)),
                 *(each.samples_per_second, each.efficiency, screen.interval(each.efficiency)),
+                "" if each.fits else Message.of("cli.scaling.too-few"),
             )
             for each in points
         ],
         headings=[
             *(Message.of(f"cli.scaling.{n}") for n in ("gpus", "batch", "rate", "efficiency")),
-            "",
+            *("", ""),
         ],
         title=Message.of("cli.estimate.scaling"),
         numbers=(0, 1, 2, 3),

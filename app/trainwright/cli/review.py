@@ -15,7 +15,8 @@ from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import gib, percent
 from trainwright.plan import file
-from trainwright.plan.evaluate import Facts, evaluate, with_limits
+from trainwright.plan.evaluate import Facts, evaluate
+from trainwright.plan.limits import with_limits
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.quoting import one_line

@@ -8,6 +8,7 @@ from trainwright.messages.keys import key_name, value_name
 from trainwright.plan.evaluate import Facts, loader_bytes
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
+from trainwright.plan.serving import SHARE_SMALL
 from trainwright.profile.presets import presets
 from trainwright.workload.defaults import meaningful
 
@@ -20,6 +21,11 @@ def verdict(report: Report) -> Message:
     need = loader_bytes(report.time) + (memory.host.value if memory.host is not None else 0.0)
     if need > (report.host_total or float("inf")):
         return Message.of("cli.verdict.no-loader", need=need, has=report.host_total)
+    refused = next((note for note in report.notes if note.id == SHARE_SMALL), None)
+    if refused is not None and report.verdict is Verdict.NO:
+        total, used = memory.device_total.value, memory.device_used.value
+        values = {name: refused.values[name] for name in ("engine", "share")}
+        return Message.of("cli.verdict.no-share", used=used, total=total, **values)
     left = memory.device_total.value - memory.device_used_p95.value
     over = "-over" if report.verdict is Verdict.TIGHT and left < 0 else ""
     return Message.of(

@@ -13,8 +13,9 @@ from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts as PlanFacts
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
+from trainwright.plan.serving import SHARE_SMALL
 from trainwright.review import rules_keys, rules_run
-from trainwright.review.case import Case
+from trainwright.review.case import Case, found
 from trainwright.review.edits import edited
 from trainwright.review.facts import Facts, joined
 from trainwright.review.files import Run, Source
@@ -153,6 +154,10 @@ def _memory(case: Case) -> list[Finding]:
         return []
     memory = report.memory
     level: Level = "error" if report.verdict is Verdict.NO else "risk"
+    small = next((note for note in report.notes if note.id == SHARE_SMALL), None)
+    if small is not None and (share := case.given("memory_share")) is not None:
+        changes = case.setting("memory_share", float(str(small.values["least"])))
+        return [found("share-small", level, share, changes, **small.values)]
     message = Message.of(
         f"review.rule.memory-{report.verdict.value}",
         used=memory.device_used_p95.value,

@@ -197,6 +197,7 @@ def test_programs_compile_and_their_comments_carry_the_reasons(
     assert f"precision = fp32: {render(reason, language)}" in comments
     assert "작은 라마" in comments
     assert "torch >=2.10,<2.14" in comments
+    assert "framework" not in comments
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -205,7 +206,8 @@ def test_settings_left_open_share_one_paragraph_of_comments(tiny: Plan, target: 
     head = [line.removeprefix("#") for line in first.splitlines() if line.startswith("#")]
     comments = " ".join(" ".join(head).split())
     assert comments.count("Left open in the plan") == 1
-    shared = set(FullSettings.model_fields) - {"kv_cache", "engine", "memory_share"}
+    unsaid = {"kv_cache", "engine", "memory_share", "framework"}
+    shared = set(FullSettings.model_fields) - unsaid
     for name in (name for name in shared if getattr(SETTINGS, name) is not None):
         assert f"{name} = " in comments
 

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from trainwright.messages import Message, UserError, render
+from trainwright.plan.evaluate import Facts, evaluate, resolve
+from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
 from trainwright.review import Review, lora_targets, review, reviewing, sources
 from trainwright.review.apply import write
 from trainwright.review.kinds import KINDS, declared
@@ -215,6 +218,26 @@ SOUND: list[tuple[Files | str, str, int]] = [
     (f"torchrun --nproc_per_node 2 train.py {RUN} --bf16", "rtx-4090", 2),
     (f"accelerate launch --num_processes 2 train.py {RUN} --fp16 true", "v100-16gb", 2),
 ]  # fmt: skip
+
+
+def test_an_engine_that_would_not_start_is_told_which_share_would_do(tmp_path: Path) -> None:
+    line = "vllm serve {model} --max-model-len 4096 --gpu-memory-utilization {share}"
+
+    def found(share: float) -> list[str]:
+        model = "meta-llama/Llama-3.1-8B-Instruct"
+        machine = {"gpus": [{"id": "rtx-4090", "count": 1}], "memory_gib": 64}
+        command = line.format(model=model, share=share)
+
+        def answer(plan: Plan) -> tuple[Facts, Report]:
+            facts = resolve(plan)
+            assert isinstance(facts, Facts)
+            return facts, evaluate(plan, facts)
+
+        rules = review(sources([command]), machine, answer).findings
+        return [render(one.message, "en") for one in rules if one.rule == "share-small"]
+
+    (said,) = found(0.5)
+    assert found(float(said.split()[-3])) == []
 
 
 @pytest.mark.parametrize(("rule", "files", "gpu", "count"), FAULTS)
