@@ -11,9 +11,10 @@ from trainwright.plan.schema import Plan
 from trainwright.review.facts import Fact, Facts
 from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.interpret import Interpreted
-from trainwright.review.kinds import declared
+from trainwright.review.kinds import Key, declared
 from trainwright.review.spans import SPANS
 from trainwright.workload.settings import Effect
+from trainwright.yamltext import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,10 @@ class Case:
             for key in kind.keys:
                 for meaning in kind.meanings(key):
                     known = listed is None or key in listed
-                    if meaning.fact == name and meaning.write is not None and known:
+                    if meaning.fact == name and known:
                         place = tuple(key.split("."))
-                        return (Change(one.source.name, place, meaning.write(value)),)
+                        if changes := _written(meaning, one.source.name, place, value):
+                            return changes
         return ()
 
     def rewriting(self, fact: Fact, value: Any) -> tuple[Change, ...]:
@@ -67,11 +69,18 @@ class Case:
         if one.source.format not in SPANS:
             return ()
         for meaning in one.source.kind.meanings(fact.key):
-            if meaning.fact == fact.name and meaning.write is not None:
-                try:
-                    return (Change(fact.file, fact.place, meaning.write(value)),)
-                except (StopIteration, KeyError):
-                    return ()
+            if meaning.fact == fact.name:
+                return _written(meaning, fact.file, fact.place, value)
+        return ()
+
+
+def _written(meaning: Key, file: str, place: Place, value: Any) -> tuple[Change, ...]:
+    """Return the change that writes a value; nothing where the key cannot say it."""
+    if meaning.write is None:
+        return ()
+    try:
+        return (Change(file, place, meaning.write(value)),)
+    except (StopIteration, KeyError):
         return ()
 
 

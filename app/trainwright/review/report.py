@@ -57,6 +57,7 @@ def _finding(one: Finding) -> dict[str, Any]:
         "effect": one.effect.name.lower(),
         "gain": one.gain,
         "memory_bytes": one.memory_bytes,
+        "beyond": list(one.beyond),
     }
 
 

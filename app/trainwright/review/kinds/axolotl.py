@@ -2,6 +2,7 @@
 
 from trainwright.review.kinds.huggingface import ATTENTION, OPTIMIZERS
 from trainwright.review.kinds.kind import (
+    ON,
     Key,
     Kind,
     among,
@@ -33,7 +34,7 @@ AXOLOTL = Kind(
     tool="axolotl",
     keys={
         "base_model": key("model"),
-        "adapter": Key("adapter", among(ADAPTERS), lambda value: value),
+        "adapter": Key("adapter", among(ADAPTERS), {"lora": "lora", "qlora": "qlora"}.__getitem__),
         "load_in_4bit": Key("quantization", where("nf4"), lambda value: value == "nf4"),
         "load_in_8bit": Key("quantization", where("int8"), lambda value: value == "int8"),
         "rl": Key("objective", word),
@@ -55,7 +56,7 @@ AXOLOTL = Kind(
         "float16": Key("precision", where("fp16")),
         "tf32": Key("tf32", truth),
         "fp8": Key("precision", where("fp8")),
-        "gradient_checkpointing": Key("checkpointing", _checkpointing, lambda v: v != "none"),
+        "gradient_checkpointing": Key("checkpointing", _checkpointing, ON),
         "gradient_checkpointing_kwargs.use_reentrant": key("reentrant", truth),
         "activation_offloading": Key(
             "activation_offload", lambda v: True if isinstance(v, str) and v else truth(v)
@@ -95,7 +96,9 @@ AXOLOTL = Kind(
             f"liger_{layer}": Key("liger_layers", where(True))
             for layer in ("rope", "rms_norm", "glu_activation", "layer_norm")
         },
-        "chunked_cross_entropy": Key("cross_entropy", where("chunked")),
+        "chunked_cross_entropy": Key(
+            "cross_entropy", where("chunked"), {"chunked": True, "full": False}.__getitem__
+        ),
         "eval_strategy": Key("eval_strategy", word),
         "save_strategy": Key("save_strategy", word),
         "eval_steps": Key("eval_steps", real),

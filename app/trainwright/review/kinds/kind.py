@@ -159,6 +159,10 @@ def key(fact: str, read: Callable[[Any], Any] = word) -> Key:
     return Key(fact, read, lambda value: value)
 
 
+ON = {"full": True, "none": False}.__getitem__
+"""Writes checkpointing as a switch; no other word of it."""
+
+
 def names(value: Any) -> tuple[str, ...] | None:
     """Return names of layers; None for "all linear ones", but ``all-linear``, PEFT's word."""
     if value is None or value in ("all", ""):

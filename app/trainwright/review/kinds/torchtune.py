@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from trainwright.review.kinds.kind import (
+    ON,
     Key,
     Kind,
     among,
@@ -72,9 +73,7 @@ TORCHTUNE = Kind(
         "gradient_accumulation_steps": key("accumulation", whole),
         "epochs": key("epochs", positive),
         "dtype": Key("precision", among(DTYPES), lambda value: value),
-        "enable_activation_checkpointing": Key(
-            "checkpointing", where("full", "none"), lambda value: value != "none"
-        ),
+        "enable_activation_checkpointing": Key("checkpointing", where("full", "none"), ON),
         "enable_activation_offloading": key("activation_offload", truth),
         "optimizer._component_": Key("optimizer", _optimizer),
         "optimizer.lr": key("learning_rate", positive),
