@@ -119,7 +119,7 @@ def machine_named(text: str) -> Mapping[str, Any]:
 def show_review(screen: "Screen", found: Review) -> None:
     """Print a review: the files, the verdict, the findings, what is asked and not understood."""
     for source in found.run.sources:
-        screen.line(f"{source.name} · {source.kind.tool}", "bold")
+        screen.line(f"{source.name} · {source.tool}", "bold")
     screen.line()
     if found.report is not None:
         from trainwright.cli.estimate import MARKS as VERDICTS
@@ -137,7 +137,8 @@ def show_review(screen: "Screen", found: Review) -> None:
         _show_findings(screen, level, [one for one in found.findings if one.level == level])
     if not found.errors:
         screen.line()
-        screen.say("cli.review.no-errors")
+        ending = "" if found.report is not None else "-unestimated"
+        screen.say(f"cli.review.no-errors{ending}")
     _show_offers(screen, found)
     _show_bullets(
         screen,

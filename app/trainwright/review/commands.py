@@ -7,7 +7,7 @@ any other stays its name.
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
@@ -74,6 +74,8 @@ class Command:
     kind: str
     options: dict[str, Any]
     line: int = 1
+    version: str = ""
+    """Of the tool, where a container's tag names it."""
 
 
 def is_command(argument: str) -> bool:
@@ -234,11 +236,18 @@ def _in_container(words: list[str], line: int) -> Iterator[Command]:
     programs = {*LAUNCHERS, "tune", "litgpt", *(head for head, _ in SUBCOMMANDS)}
     for number, word in enumerate(words):
         if "vllm-openai" in word:
-            yield _of_kind("vllm", words[number + 1 :], line)
+            served = _of_kind("vllm", words[number + 1 :], line)
+            yield replace(served, version=_tag(word))
             return
         if word.rpartition("/")[2] in programs or _PYTHON.fullmatch(word):
             yield from _command(words[number:], line)
             return
+
+
+def _tag(image: str) -> str:
+    """Return the version in an image's tag; empty for ``latest`` and the like."""
+    found = re.match(r"v?([0-9]+(\.[0-9]+)+)", image.rpartition("/")[2].partition(":")[2])
+    return found[1] if found is not None else ""
 
 
 def _of_torchtune(words: list[str], line: int) -> Iterator[Command]:

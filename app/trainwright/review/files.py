@@ -40,6 +40,13 @@ class Source:
     document: Document
     computed: tuple[tuple[str, int], ...] = ()
     """Keys of a script whose value is not written there, with their lines."""
+    version: str = ""
+    """Of the tool, where the source names it."""
+
+    @property
+    def tool(self) -> str:
+        """What people call the tool, with its version where that is known."""
+        return f"{self.kind.tool} {self.version}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +135,8 @@ def _of_words(
     for command in found:
         lines: dict[Place, int] = {(key,): command.line for key in command.options}
         document = Document(command.options, lines)
-        yield Source(name, path, KINDS[command.kind], "words", text, document)
+        kind, version = KINDS[command.kind], command.version
+        yield Source(name, path, kind, "words", text, document, version=version)
 
 
 def _format(text: str, path: Path | None) -> str:
@@ -193,6 +201,8 @@ def kind_of(data: Mapping[str, Any], name: str) -> Kind:
         sure = marks > 1 or (kind.tool == "config.json" and Path(name).name == kind.tool)
         if score > most and (sure or len(data.keys() & top) > _LEAST * len(data)):
             best, most = kind, score
+    if best is None and isinstance(data.get("model_type"), str):
+        return KINDS["model-config"]
     if best is None:
         raise UserError.of("review.unknown-kind", file=name)
     return best

@@ -7,17 +7,19 @@ from typing import Any, get_args
 
 from trainwright.machine.choice import MOST_PIECES
 from trainwright.messages import Message, UserError
+from trainwright.messages.nearest import nearest
 from trainwright.plan import overrides
 from trainwright.plan.file import validated
-from trainwright.plan.question import model_config
+from trainwright.plan.question import model_config, usual_inputs
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
-from trainwright.quoting import dotted
+from trainwright.quoting import dotted, one_line
 from trainwright.review.facts import AUTO, Fact, Facts
 from trainwright.review.files import Source
 from trainwright.review.kinds import KINDS
 from trainwright.review.lora_targets import DEFAULTS
 from trainwright.review.names import folder_of, preset_of
+from trainwright.workload import Inputs, ModelSource
 from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import StrategyWord
 from trainwright.workload.weightfiles import config_of
@@ -55,6 +57,8 @@ class Planned:
     """What the files say and a plan cannot yet."""
     refused: Message | None = None
     """Why what the files say is no plan."""
+    unknown: Message | None = None
+    """Which model is named and not known; None where none is named."""
 
 
 def says_processes(facts: Facts) -> bool:
@@ -143,7 +147,7 @@ def planned(
     asked = [_with_length(one, data.get("model")) for one in asked]
     lost = tuple(_not_planned(facts))
     if "model" not in data:
-        return Planned(None, (Asked("model", None), *asked), lost)
+        return Planned(None, (Asked("model", None), *asked), lost, unknown=_unknown_model(facts))
     try:
         return Planned(validated(data, dotted), tuple(asked), lost)
     except UserError as error:
@@ -190,6 +194,18 @@ def _model(facts: Facts, sources: Sequence[Source]) -> dict[str, Any] | None:
     return None
 
 
+def _unknown_model(facts: Facts) -> Message | None:
+    """Return which model the files name, where, and what to do; None where they name none."""
+    fact = facts.first("model") or facts.first("flavor")
+    if fact is None:
+        return None
+    where = f"{fact.file}:{fact.line}" if fact.line else fact.file
+    name = one_line(str(fact.value), 100)
+    near = nearest(name.rpartition("/")[2], [*presets.presets()], count=1)
+    values = {"name": name, "where": where, "key": fact.key, "near": near[0] if near else ""}
+    return Message.of("review.unknown-model" + ("-near" if near else ""), **values)
+
+
 def _renamed(fact: Fact | None, value: str) -> Fact:
     assert fact is not None, "asked where there is one"
     return Fact("model", value, fact.file, fact.kind, fact.key, fact.place, fact.line, fact.given)
@@ -225,7 +241,7 @@ def _workload(
     kind = task(facts)
     if kind == "infer":
         return _served(facts, asked)
-    data: dict[str, Any] = {"task": kind, "inputs": _inputs(facts, asked)}
+    data: dict[str, Any] = {"task": kind, "inputs": _inputs(facts, asked, model, kind)}
     micro = _taken(facts, "micro_batch", "settings.micro_batch", 1, asked)
     steps = facts.value("accumulation", 1)
     copies = replicas(facts) if says_processes(facts) else gpus
@@ -248,10 +264,16 @@ def _workload(
     return data
 
 
-def _inputs(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
+def _inputs(
+    facts: Facts, asked: list[Asked], model: Mapping[str, Any] | None, kind: str
+) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
     if facts.value("image_size"):
         return {"image_size": facts.value("image_size")}
+    usual = _usual(model, kind)
+    if usual is not None and usual.image_size and not usual.sequence_length:
+        asked.append(Asked("workload.inputs.image_size", usual.image_size))
+        return {}
     fact = facts.first("length")
     if fact is not None:
         inputs["sequence_length"] = fact.value
@@ -271,6 +293,16 @@ def _inputs(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
             inputs["mean_tokens"] = fact.value
             asked.append(Asked("workload.inputs.mean_tokens", fact.value))
     return inputs
+
+
+def _usual(model: Mapping[str, Any] | None, kind: str) -> Inputs | None:
+    """Return the inputs of a model; None where it is not known, or not one that can be read."""
+    if model is None:
+        return None
+    try:
+        return usual_inputs(ModelSource(**model), kind)
+    except UserError:
+        return None  # the estimate says what is wrong with it
 
 
 def _taken(facts: Facts, name: str, key: str, otherwise: Any, asked: list[Asked]) -> Any:

@@ -119,18 +119,24 @@ def review(
     made = planned(facts, run.sources, section, changes)
     plan_facts, report = None, None
     if made.plan is None:
-        why = made.refused or Message.of("review.no-model")
+        why = made.refused or made.unknown or Message.of("review.no-model")
     elif found is not None:
         plan_facts, report, why = _estimated(made.plan, answer)
     case = Case(read, facts, made.plan, found, report)
     findings = [*rules_keys.rules(case), *rules_run.rules(case), *_memory(case)]
-    if made.refused is not None and not any(f.level == "error" for f in findings):
-        findings.append(Finding("refused", "error", made.refused))
+    refused = made.refused or (why if made.plan is not None and _of_plan(why) else None)
+    if refused is not None and not any(f.level == "error" for f in findings):
+        findings.append(Finding("refused", "error", refused))
     if whatifs is not None and made.plan and plan_facts is not None and report is not None:
         asked = replace(report, verdict=Verdict.NO) if _wants_room(report) else report
         findings += _gains(case, whatifs(made.plan, plan_facts, asked))
     findings.sort(key=lambda finding: _LEVELS.index(finding.level))
     return Review(run, read, facts, made, tuple(findings), report, why)
+
+
+def _of_plan(why: Message | None) -> bool:
+    """Return whether it is the run itself that is refused, and not a tracer that fails."""
+    return why is not None and why.id.partition(".")[0] in ("plan", "reading", "workload")
 
 
 def _estimated(
@@ -276,7 +282,7 @@ def plan_of(run: Run, changes: Sequence[str] = ()) -> Plan:
     elsewhere = any(change.startswith("machine.gpus") for change in changes)
     made = planned(facts, run.sources, {} if elsewhere else {"local": True}, changes)
     if made.plan is None:
-        why = made.refused or Message.of("review.no-model")
+        why = made.refused or made.unknown or Message.of("review.no-model")
         raise UserError.of("review.no-plan", why=why)
     return made.plan
 

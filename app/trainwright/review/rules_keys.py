@@ -52,6 +52,8 @@ def _unread(case: Case, unread: Unread) -> Finding | None:
     match unread.why:
         case "moved" if _of_fsdp_1(case, unread):
             return None
+        case "moved" | "gone" if unread.source.version:
+            return found("key-of-later", "risk", at, version=unread.source.tool, **values)
         case "moved":
             changes = _renamed(unread)
             return found("key-moved", "error", at, changes, version=version or kind.tool, **values)

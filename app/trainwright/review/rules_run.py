@@ -11,6 +11,7 @@ from trainwright.review.planning import (
     checkpointing,
     processes,
     replicas,
+    says_processes,
     strategy,
     task,
 )
@@ -47,13 +48,10 @@ def _batch(case: Case) -> Iterator[Finding]:
     if whole is None or whole.value == AUTO:
         return
     gpus, facts = replicas(case.facts), case.facts
+    if not says_processes(facts) and whole.kind == "deepspeed" and case.machine is not None:
+        gpus = case.machine.gpu_count  # its launcher starts one process on each
     micro, steps = facts.first("micro_batch"), facts.first("accumulation")
-    counted = (
-        case.given("processes") or case.given("devices") or case.has("torchtitan", "lightning")
-    )
-    if micro is None or (not counted and whole.kind == "deepspeed"):
-        if micro is not None and whole.value % micro.value:
-            yield found("batch-divides", "error", whole, batch=whole.value, unit=micro.value)
+    if micro is None:
         return
     if steps is not None and steps.given and whole.kind != "torchtitan":
         product = micro.value * steps.value * gpus

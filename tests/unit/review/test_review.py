@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from trainwright.messages import Message, UserError, render
+from trainwright.plan.evaluate import Facts, resolve
+from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
 from trainwright.review import Review, lora_targets, review, reviewing, sources
 from trainwright.review.apply import write
 from trainwright.review.kinds import KINDS, declared
@@ -175,6 +178,12 @@ FAULTS: list[tuple[str, Files | str, str, int]] = [
     ("share-above-one", "vllm serve gpt2 --gpu-memory-utilization 1.5", "rtx-4090", 1),
     ("key-moved", "vllm serve gpt2 --worker-use-ray", "rtx-4090", 1),
     ("no-fp8", "vllm serve gpt2 --kv-cache-dtype fp8", "gtx-1080-ti", 1),
+    ("key-of-later", {"r.sh": "docker run --gpus all vllm/vllm-openai:v0.6.3 --model gpt2 "
+                              "--num-scheduler-steps 8\n"}, "rtx-4090", 1),
+    ("key-gone", {"r.sh": "docker run --gpus all vllm/vllm-openai:latest --model gpt2 "
+                          "--num-scheduler-steps 8\n"}, "rtx-4090", 1),
+    ("batch-product", {"z.json": deepspeed(train_batch_size=32, gradient_accumulation_steps=4)},
+     "rtx-4090", 2),
     ("packing-mixes", {"s.yaml": "model_name_or_path: gpt2\ndataset_name: d\npacking: true\n"
                                  "dataloader_num_workers: 2\n"}, "rtx-4090", 1),
     ("fsdp1", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")
@@ -245,6 +254,36 @@ def test_a_pickle_is_refused_with_the_reason(tmp_path: Path) -> None:
 def test_what_nobody_knows_is_listed(tmp_path: Path) -> None:
     found = reviewed(tmp_path, {"a.yml": AXOLOTL + "mystery: 3\n"}, "rtx-4090")
     assert [unread.key for unread in found.not_understood] == ["mystery"]
+
+
+def test_a_model_that_is_not_known_is_named_with_its_place(tmp_path: Path) -> None:
+    text = AXOLOTL.replace("meta-llama/Llama-3.2-1B", "acme/Llama-9-Omega")
+    why = reviewed(tmp_path, {"a.yml": text}, "rtx-4090").unestimated
+    assert why is not None
+    assert "acme/Llama-9-Omega" in render(why, "en")
+    assert "a.yml:1: base_model" in render(why, "en")
+
+
+def test_a_model_of_images_is_not_asked_for_a_length(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 192, "num_hidden_layers": 2, "image_size": 224}
+    config = json.dumps({"model_type": "vit", "architectures": ["ViTModel"], **sizes})
+    found = reviewed(tmp_path, {"config.json": config, "a.json": args()}, "rtx-4090")
+    asked = {one.key: one.taken for one in found.planned.asked}
+    assert asked == {"workload.inputs.image_size": 224}
+
+
+def test_a_model_with_a_number_that_nobody_believes_says_which(tmp_path: Path) -> None:
+    config = '{"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "vocab_size": 1' + "0" * 60 + "}"
+    path = tmp_path / "huge.json"
+    path.write_text(config, encoding="utf-8")
+
+    def answer(plan: Plan) -> tuple[Facts, Report]:
+        facts = resolve(plan)
+        raise AssertionError(facts)
+
+    found = review(sources([str(path)]), {"gpus": [{"id": "rtx-4090"}]}, answer)
+    (error,) = found.errors
+    assert "vocab_size" in render(error.message, "en")
 
 
 def test_files_that_a_file_names_are_read_with_it(tmp_path: Path) -> None:
