@@ -1,5 +1,6 @@
 """What the rules look at: the facts of the files, the plan they make, and the machine."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ from trainwright.machine.machine import Machine
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
+from trainwright.profile import presets
 from trainwright.review.facts import Fact, Facts
 from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.interpret import Interpreted
@@ -36,6 +38,18 @@ class Case:
     def capability(self) -> tuple[int, int] | None:
         """The GPU's compute capability; None where it is not known, or has none."""
         return self.record.compute_capability if self.record is not None else None
+
+    def of_model(self, name: str) -> int | None:
+        """Return a number of the model, from its ``config.json`` or its preset's.
+
+        ``name`` is ``heads``, ``kv_heads`` or ``positions``.
+        """
+        if (said := self.facts.value(name)) is not None:
+            return int(said)
+        preset = self.plan.model.preset if self.plan is not None else None
+        if preset is None or not (found := presets.find(preset)).hf:
+            return None
+        return _positive(json.loads(found.definition()).get(_OF_CONFIG[name]))
 
     def has(self, *kinds: str) -> bool:
         """Return whether a file of one of the kinds is there."""
@@ -72,6 +86,17 @@ class Case:
             if meaning.fact == fact.name:
                 return _written(meaning, fact.file, fact.place, value)
         return ()
+
+
+_OF_CONFIG = {
+    "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads",
+    "positions": "max_position_embeddings",
+}
+
+
+def _positive(value: Any) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None
 
 
 def _written(meaning: Key, file: str, place: Place, value: Any) -> tuple[Change, ...]:

@@ -3,7 +3,7 @@
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os.path import isdir
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from trainwright import reading
 from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
-from trainwright.review import commands, modelfile, python_script
+from trainwright.review import commands, compose, modelfile, python_script
 from trainwright.review.kinds import KINDS, Kind, declared
 from trainwright.review.spans import Span, json_spans, toml_spans
 from trainwright.yamltext import MAX_BYTES, MAX_DEPTH, Document, Place, parse
@@ -124,6 +124,14 @@ def _parsed(text: str, name: str, path: Path | None) -> Iterator[Source]:
             document = _document(text, name, format)
             if not isinstance(document.data, dict):
                 raise UserError.of("review.unknown-kind", file=name)
+            if "services" in document.data:
+                found = [
+                    replace(command, line=line)
+                    for words, line in compose.services(document)
+                    for command in commands.parsed(words)
+                ]
+                yield from _of_words(found, name, path, text)
+                return
             yield Source(name, path, kind_of(document.data, name), format, text, document)
 
 
@@ -220,12 +228,13 @@ def _named(source: Source) -> Iterator[tuple[Path, str]]:
     data = source.document.data
     folder = source.path.parent if source.path is not None else Path()
     inner = data.get("deepspeed_config") if isinstance(data.get("deepspeed_config"), dict) else {}
+    names = ("deepspeed", "config_file", "config", "deepspeed_config", "deepspeed_config_file")
     given = [
-        *(data.get(key) for key in ("deepspeed", "config_file", "config", "deepspeed_config")),
+        *(data.get(key) for key in names),
         (inner or {}).get("deepspeed_config_file"),
     ]
     if source.kind.name == "training-arguments" or source.format == "words":
         given.append(data.get("fsdp_config"))
     for text in given:
-        if isinstance(text, str) and text.endswith((".json", ".yaml", ".yml", ".toml")):
+        if isinstance(text, str) and text.endswith((".json", ".yaml", ".yml", ".toml", ".conf")):
             yield folder / Path(text), text

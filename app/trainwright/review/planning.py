@@ -63,6 +63,8 @@ class Planned:
 
 def says_processes(facts: Facts) -> bool:
     """Return whether the files say how many processes train."""
+    if facts.value("shard_rest"):  # all GPUs that there are
+        return bool(facts.given("processes") or facts.given("devices"))
     named = ("processes", "devices", "engine", "replicate", "shard", "tensor", "pipeline")
     return any(facts.given(name) for name in (*named, "context_parallel"))
 
@@ -244,7 +246,8 @@ def _workload(
     data: dict[str, Any] = {"task": kind, "inputs": _inputs(facts, asked, model, kind)}
     micro = _taken(facts, "micro_batch", "settings.micro_batch", 1, asked)
     steps = facts.value("accumulation", 1)
-    copies = replicas(facts) if says_processes(facts) else gpus
+    apart = _product(facts, "tensor", "pipeline", "context_parallel")
+    copies = replicas(facts) if says_processes(facts) else max(1, gpus // apart)
     total = facts.value("global_batch") or micro * steps * copies
     data["effective_batch"] = int(total)
     for key in ("epochs", "samples", "virtual_tokens"):
@@ -353,12 +356,14 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         names = ("engine", "memory_share", "kv_cache", "precision")
         found = {name: facts.value(name) for name in names}
         found["quantization"] = facts.value("weights") or facts.value("packed")
-        if found["engine"] == "ollama" and found["quantization"] is None:
+        if found["engine"] in ("ollama", "llama.cpp") and found["quantization"] is None:
             found["quantization"] = "q4_k_m"
         return {key: value for key, value in found.items() if value is not None}
     found = {name: facts.value(name) for name in _OF_TRAINING}
     # transformers/integrations/deepspeed.py: an optimizer in its file replaces the Trainer's.
     found["optimizer"] = facts.value("deepspeed_optimizer") or found["optimizer"]
+    if facts.value("fused") and found["optimizer"] in ("adamw", "sgd"):
+        found["optimizer_implementation"] = "fused"
     found["attention"] = facts.value("attention")
     found["compile"] = facts.value("compile")
     found["precision"] = _precision(facts, kind)
@@ -433,9 +438,11 @@ def checkpointing(facts: Facts) -> str | None:
     found: str | None = facts.value("checkpointing")
     if facts.value("fsdp_checkpointing"):
         found = "full"
-    every = facts.value("every")
-    if found in ("full", "selective") and every is not None:
-        return "full" if every == 1 else f"every-{every}"
+    every = facts.first("every")
+    # torchtitan checkpoints each k-th layer in its mode "selective", the Trainer in its only one.
+    counts = "selective" if every is not None and every.kind == "torchtitan" else "full"
+    if every is not None and found == counts:
+        return "full" if every.value == 1 else f"every-{every.value}"
     return found
 
 

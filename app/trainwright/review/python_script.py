@@ -24,6 +24,14 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "Trainer": ("lightning", "trainer"),
 }
 """Name of what is called -> kind, and the section that its arguments belong to."""
+CONFIGS: Mapping[str, tuple[str, str]] = {
+    "Trainer": ("torchtitan", "model"),
+    "OptimizersContainer": ("torchtitan", "optimizer"),
+    "LRSchedulersContainer": ("torchtitan", "lr_scheduler"),
+    "CheckpointManager": ("torchtitan", "checkpoint"),
+    "MetricsProcessor": ("torchtitan", "metrics"),
+}
+"""Class whose ``Config`` is called, as torchtitan's registries do -> kind and section."""
 METHODS: Mapping[str, str] = {
     "FastLanguageModel": "unsloth",
     "FastModel": "unsloth",
@@ -71,6 +79,8 @@ def _called(function: ast.expr) -> tuple[str, str] | None:
         return METHODS[above], ""
     if above.startswith("AutoModel") and function.attr == "from_pretrained":
         return "from-pretrained", ""
+    if function.attr == "Config":
+        return CONFIGS.get(above)
     if function.attr == "Trainer":
         return CALLS["Trainer"] if above in _LIGHTNING else None
     return CALLS.get(function.attr)
@@ -123,6 +133,8 @@ def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]
         if known:
             data[key] = plain
             lines[(section, key) if section else (key,)] = value.lineno
+        elif isinstance(value, ast.Call) and _called(value.func) is not None:
+            continue  # read where it is made
         elif not (isinstance(value, ast.Name) and key in (first.get(kind), *_CONFIGS)):
             computed.append((f"{section}.{key}" if section else key, value.lineno))
     return kind, Document({section: data} if section else data, lines), tuple(computed)

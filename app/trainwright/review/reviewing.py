@@ -112,7 +112,7 @@ def review(
     Raises:
         UserError: one of the changes is no key of a plan.
     """
-    read = tuple(interpreted(source) for source in run.sources)
+    read = interpreted(run.sources)
     facts = joined(one.facts for one in read)
     section = machine_of(machine, facts)
     found, why = _machine(section)
@@ -278,7 +278,7 @@ def plan_of(run: Run, changes: Sequence[str] = ()) -> Plan:
     Raises:
         UserError: they do not say enough for one, or one of the changes is no key of a plan.
     """
-    facts = joined(interpreted(source).facts for source in run.sources)
+    facts = joined(one.facts for one in interpreted(run.sources))
     elsewhere = any(change.startswith("machine.gpus") for change in changes)
     made = planned(facts, run.sources, {} if elsewhere else {"local": True}, changes)
     if made.plan is None:

@@ -54,6 +54,8 @@ def _unread(case: Case, unread: Unread) -> Finding | None:
             return None
         case "moved" | "gone" if unread.source.version:
             return found("key-of-later", "risk", at, version=unread.source.tool, **values)
+        case "moved" if kind.name == "script":
+            return found("key-moved-own", "risk", at, version=version, **values)
         case "moved":
             changes = _renamed(unread)
             return found("key-moved", "error", at, changes, version=version or kind.tool, **values)
@@ -159,7 +161,9 @@ def _in_vain(case: Case) -> Iterator[Finding]:
         if fact is not None and fact.value and workers == 0:
             changes = case.setting("num_workers", 4)
             yield found("needs-workers", "error", fact, changes, key=fact.key)
-    if (steps := case.given("max_steps")) and (epochs := case.given("epochs")):
+    streams = facts.value("objective") == "pretrain"  # axolotl needs max_steps there
+    steps, epochs = case.given("max_steps"), case.given("epochs")
+    if steps is not None and epochs is not None and not streams:
         yield found("steps-over-epochs", "risk", steps, key=steps.key, other=epochs.key)
     if (group := case.given("grouping")) and group.value and facts.value("packing"):
         yield found("grouping-packed", "risk", group, key=group.key)

@@ -6,7 +6,7 @@ from typing import Any
 from trainwright.machine.choice import MOST_PIECES
 from trainwright.review.case import Case, found
 from trainwright.review.facts import AUTO
-from trainwright.review.finding import Change, Finding
+from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.planning import (
     checkpointing,
     processes,
@@ -22,6 +22,8 @@ HF_TRAINERS = ("training-arguments", "trl-sft", "trl-dpo", "trl-grpo", "llamafac
 SEVERAL = ("ddp", "zero1", "zero2", *SHARDED)
 _BF16_FROM, _FP8_FROM, _FP16_FROM = (8, 0), (8, 9), (7, 0)
 """Compute capabilities: NVIDIA's tables of supported types; fp16 at 1/64 on consumer Pascal."""
+_CLIPPING = ("ollama", "llama.cpp")
+"""Engines that take the model's own length with a warning."""
 _HIGHEST_SHARE = 0.95
 """Of GPU memory for an engine; above it, CUDA graphs and other programs lack room. Assumed."""
 _BUCKET_SHARE = 0.03
@@ -80,7 +82,11 @@ def _gpus(case: Case) -> Iterator[Finding]:
             case.rewriting(fact, case.machine.gpu_count) if fact and fact.name != "tensor" else ()
         )
         yield found("gpus", "error", fact, changes, wanted=on_each, there=case.machine.gpu_count)
-    tensor, heads = case.facts.value("tensor", 1), case.facts.value("heads")
+    allotted = case.given("allotted")
+    if allotted is not None and allotted.value < on_each and says_processes(case.facts):
+        wanted_on = {"wanted": on_each, "there": allotted.value}
+        yield found("gpus-allotted", "error", allotted, key=allotted.key, **wanted_on)
+    tensor, heads = case.facts.value("tensor", 1), case.of_model("heads")
     if tensor > 1 and heads and heads % tensor:
         yield found("heads", "error", case.given("tensor"), tensor=tensor, heads=heads)
     spread = case.given("device_map")
@@ -272,15 +278,15 @@ def _padding(case: Case) -> Iterator[Finding]:
 
 
 def _serving(case: Case) -> Iterator[Finding]:
-    facts = case.facts
     share = case.given("memory_share")
     if share is not None and share.value > 1:
         yield found("share-above-one", "error", share, value=share.value)
     elif share is not None and share.value > _HIGHEST_SHARE:
         yield found("share-high", "risk", share, value=share.value)
-    context, most = case.given("context"), facts.value("positions")
+    context, most = case.given("context"), case.of_model("positions")
     if context is not None and most is not None and context.value > most:
-        yield found("context-long", "error", context, context=context.value, most=most)
+        level: Level = "risk" if case.facts.value("engine") in _CLIPPING else "error"
+        yield found("context-long", level, context, context=context.value, most=most)
     capability, record = case.capability, case.record
     cache = case.given("kv_cache")
     old = capability is not None and capability < _FP16_FROM

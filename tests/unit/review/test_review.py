@@ -118,6 +118,17 @@ PEFT = (
 RUN = "--per_device_train_batch_size 2 --model_name_or_path gpt2 --dataloader_num_workers 2"
 
 
+JOB = """\
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --gres=gpu:a100:8
+export LAUNCH="torchrun --nproc_per_node 8 --rdzv_id $RANDOM --rdzv_endpoint $(hostname):29500"
+export SIZES="--per_device_train_batch_size 3 \\
+  --model_name_or_path gpt2"
+srun --jobid $SLURM_JOB_ID bash -c "$LAUNCH train.py $SIZES"
+"""
+
+
 def deepspeed(**changes: object) -> str:
     """Return a sound DeepSpeed file, with changes."""
     sound = {"bf16": {"enabled": True}, "zero_optimization": ZERO}
@@ -184,6 +195,9 @@ FAULTS: list[tuple[str, Files | str, str, int]] = [
                           "--num-scheduler-steps 8\n"}, "rtx-4090", 1),
     ("batch-product", {"z.json": deepspeed(train_batch_size=32, gradient_accumulation_steps=4)},
      "rtx-4090", 2),
+    ("gpus-allotted", {"j.sbatch": JOB.replace("a100:8", "4")}, "a100-80gb", 8),
+    ("context-long", {"Modelfile": "FROM mistral:7b\nPARAMETER num_ctx 65536\n"}, "rtx-4090", 1),
+    ("heads", "vllm serve Qwen/Qwen2.5-7B --tensor-parallel-size 3", "rtx-4090", 3),
     ("packing-mixes", {"s.yaml": "model_name_or_path: gpt2\ndataset_name: d\npacking: true\n"
                                  "dataloader_num_workers: 2\n"}, "rtx-4090", 1),
     ("fsdp1", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")
@@ -448,6 +462,29 @@ accelerate launch --mixed_precision="fp16" train_text_to_image_lora.py \\
 TIMM = "torchrun --nproc_per_node=2 train.py --model resnet50 --batch-size 64 --amp --opt sgd"
 TRL = "model_name_or_path: meta-llama/Llama-3.2-1B\ndataset_name: d\nuse_peft: true\n"
 GRPO = "model_name_or_path: gpt2\ndataset_name: d\nnum_generations: 8\nmax_completion_length: 200\n"
+NEMO = """\
+torchrun --nproc-per-node=8 finetune.py trainer.precision=bf16 model.micro_batch_size=2 \\
+  model.restore_from_path=llama-3.1-8b.nemo model.peft.peft_scheme=lora +model.odd.key=1
+"""
+COMPOSE = """\
+services:
+  llm:
+    image: lmsysorg/sglang:latest
+    entrypoint: python3 -m sglang.launch_server
+    command: --model-path meta-llama/Llama-3.1-8B-Instruct
+      --context-length 4096 --mem-fraction-static 0.8
+  proxy:
+    image: nginx
+"""
+REGISTRY = """\
+def llama3_8b():
+    return Trainer.Config(
+        hf_assets_path="./assets/hf/Llama-3.1-8B",
+        optimizer=OptimizersContainer.Config(lr=3e-4),
+        training=TrainingConfig(local_batch_size=3, seq_len=4096),
+        activation_checkpoint=ActivationCheckpointConfig(mode="full"),
+    )
+"""
 READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"t.py": KBIT}, {"workload.task": "qlora", "workload.lora.targets": ("q_proj", "v_proj"),
                       "settings.kbit_preparation": "all", "settings.checkpointing": "full"}),
@@ -476,6 +513,24 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"run.sh": "docker run --gpus all -p 1:1 vllm/vllm-openai:v0.11 --model gpt2 "
                 "--max-model-len 512\n"},
      {"workload.task": "infer", "settings.engine": "vllm"}),
+    ({"n.sh": NEMO}, {"settings.micro_batch": 2, "workload.task": "lora",
+                      "model.preset": "llama-3.1-8b"}),
+    ({"compose.yaml": COMPOSE}, {"workload.task": "infer", "settings.engine": "sglang",
+                                 "settings.memory_share": 0.8}),
+    ({"j.sbatch": JOB}, {"settings.micro_batch": 3, "workload.effective_batch": 24}),
+    ({"registry.py": REGISTRY}, {"model.preset": "llama-3.1-8b", "settings.checkpointing": "full",
+                                 "settings.micro_batch": 3, "settings.learning_rate": 3e-4}),
+    ({"t.toml": TITAN}, {"settings.checkpointing": "full"}),
+    ({"t.toml": TITAN.replace("degree = 8", "degree = -1").replace("global_batch_size = 16\n", "")},
+     {"workload.effective_batch": 16}),
+    ("llama-server -m Llama-3.1-8B-Instruct-Q4_K_M.gguf -c 8192 -ngl 99 --cache-type-k q8_0",
+     {"settings.engine": "llama.cpp", "settings.quantization": "q4_k_m",
+      "settings.kv_cache": "int8", "model.preset": "llama-3.1-8b"}),
+    ("docker run --gpus all ghcr.io/huggingface/text-generation-inference:3.3.5 "
+     "--model-id Qwen/Qwen2.5-7B-Instruct --max-total-tokens 4096 --quantize fp8",
+     {"workload.task": "infer", "settings.quantization": "fp8"}),
+    ({"d.yaml": "model_name_or_path: gpt2\nbeta: 0.1\nmax_length: 512\ntorch_dtype: bfloat16\n"},
+     {"settings.precision": "bf16"}),
     ({"t.toml": TITAN.replace('"full"', '"selective"\nselective_ac_option = "op"')},
      {"settings.checkpointing": "selective"}),
 ]  # fmt: skip

@@ -38,6 +38,7 @@ AXOLOTL = Kind(
         "load_in_4bit": Key("quantization", where("nf4"), lambda value: value == "nf4"),
         "load_in_8bit": Key("quantization", where("int8"), lambda value: value == "int8"),
         "rl": Key("objective", word),
+        "pretraining_dataset": Key("objective", lambda value: "pretrain" if value else None),
         "sequence_len": key("length", whole),
         "sample_packing": key("packing", truth),
         "pad_to_sequence_len": Key("padded", truth),

@@ -147,7 +147,7 @@ _KWARGS = (
     *("lr_scheduler_kwargs", "accelerator_config", "liger_kernel_config", "parallelism_config"),
     *("optim_args", "deepspeed", "model_init_kwargs", "dataset_kwargs", "trackio_space_id"),
     *("report_to", "debug", "fsdp", "label_names", "include_for_metrics", "quantization_config"),
-    *("ref_model_init_kwargs", "chat_template_kwargs", "generation_kwargs", "datasets"),
+    *("ref_model_init_kwargs", "chat_template_kwargs", "generation_kwargs", "datasets", "config"),
 )
 
 TRAINING_ARGUMENTS = Kind(
@@ -175,6 +175,7 @@ DTYPES = {
 MODEL = {
     "model_name_or_path": key("model"),
     "dtype": Key("weights_dtype", among(DTYPES)),
+    "torch_dtype": Key("weights_dtype", among(DTYPES)),
     "attn_implementation": Key("attention", among(ATTENTION)),
     "use_peft": Key("adapter", where("lora"), {"lora": True, "none": False}.__getitem__),
     "lora_r": key("rank", whole),

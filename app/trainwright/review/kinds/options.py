@@ -1,5 +1,7 @@
 """Kinds: what follows a script's name on a command line."""
 
+from typing import Any
+
 from trainwright.review.kinds.huggingface import MOVED, OPTIMIZERS, TRL
 from trainwright.review.kinds.kind import (
     Key,
@@ -13,6 +15,13 @@ from trainwright.review.kinds.kind import (
     whole,
     word,
 )
+from trainwright.review.kinds.lightning import PRECISION
+
+
+def _restored(value: Any) -> str:
+    """Return the model of a NeMo file."""
+    return str(value).removesuffix(".nemo")
+
 
 _COMMON: dict[str, Key | tuple[Key, ...]] = TRL | {
     "block_size": key("length", whole),
@@ -61,6 +70,26 @@ _MEGATRON = {
     "recompute_granularity": Key("checkpointing", word),
 }
 """Of ``megatron/training/arguments.py``; it builds models from sizes, which no plan does."""
+_HYDRA: dict[str, Key | tuple[Key, ...]] = {
+    "trainer.devices": key("devices", whole),
+    "trainer.num_nodes": key("nodes", whole),
+    "trainer.precision": Key("precision", among(PRECISION)),
+    "trainer.accumulate_grad_batches": key("accumulation", whole),
+    "trainer.max_steps": key("max_steps", whole),
+    "model.restore_from_path": key("model", _restored),
+    "model.micro_batch_size": key("micro_batch", whole),
+    "model.global_batch_size": key("global_batch", whole),
+    "model.tensor_model_parallel_size": key("tensor", whole),
+    "model.pipeline_model_parallel_size": key("pipeline", whole),
+    "model.encoder_seq_length": key("length", whole),
+    "model.data.max_seq_length": key("length", whole),
+    "model.data.train_ds.max_seq_length": key("length", whole),
+    "model.data.train_ds.num_workers": key("num_workers", count),
+    "model.peft.peft_scheme": Key("adapter", among({"lora": "lora", "none": "none"})),
+    "model.peft.lora_tuning.adapter_dim": key("rank", whole),
+    "model.optim.lr": key("learning_rate", positive),
+}
+"""NeMo 1's and Lightning's names, as Hydra's ``key=value`` or as options."""
 _PLAIN = {"precision": "fp32", "optimizer": "adamw", "adapter": "none"}
 
 SCRIPT = Kind(
@@ -85,7 +114,7 @@ SCRIPT = Kind(
 OWN_SCRIPT = Kind(
     name="own-script",
     tool="a training script's options",
-    keys=_COMMON | _IMAGES | _TIMM | _MEGATRON,
+    keys=_COMMON | _IMAGES | _TIMM | _MEGATRON | _HYDRA,
     marks=frozenset(),
     otherwise=_PLAIN,
     open=("",),

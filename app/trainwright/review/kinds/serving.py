@@ -121,6 +121,11 @@ def quantization(value: Any) -> str | None:
     return max(found, key=len) if found else None
 
 
+def _layers(value: Any) -> int | None:
+    """Return the layers on the GPU; None for all that fit."""
+    return None if str(value) in ("auto", "all", "-1") else int(value)
+
+
 MODELFILE = Kind(
     name="modelfile",
     tool="Ollama Modelfile",
@@ -163,6 +168,52 @@ MODELFILE = Kind(
     },
     strict=False,
 )
+
+
+def _allotted(value: Any) -> int | None:
+    """Return the GPUs of ``gpu:a100:4``, ``a100:4`` or ``4``; None where it is of other things."""
+    name, _, count = str(value).rpartition(":")
+    return whole(count or 1) if not name or "gpu" in name or name.isalnum() else None
+
+
+TGI = Kind(
+    name="tgi",
+    tool="Text Generation Inference",
+    keys={
+        "model-id": key("model"),
+        "max-total-tokens": key("context", whole),
+        "max-input-tokens": Key("prompt", whole),
+        "max-input-length": Key("prompt", whole),
+        "num-shard": key("tensor", whole),
+        "max-batch-size": key("most_requests", whole),
+        "cuda-memory-fraction": key("memory_share", positive),
+        "quantize": Key("weights", among(WEIGHTS | {"eetq": "int8", "bitsandbytes-nf4": "nf4"})),
+        "kv-cache-dtype": Key("kv_cache", among(CACHES), lambda value: value),
+        "dtype": Key("precision", among(DTYPES), lambda v: {"fp16": "float16"}.get(v, "bfloat16")),
+    },
+    marks=frozenset({"model-id", "max-total-tokens", "num-shard"}),
+    # launcher/src/main.rs: cuda_memory_fraction 1.0. Plans have no engine of that name, and vLLM's
+    # pages of keys and values are the nearest.
+    otherwise={"engine": "vllm"},
+    open=("",),
+)
+_CACHE_TYPES = {"f16": "fp16", "bf16": "bf16", "q8_0": "int8", "f32": None, "q4_0": None}
+LLAMA_SERVER = Kind(
+    name="llama-server",
+    tool="llama.cpp",
+    keys={
+        **dict.fromkeys(("m", "model", "hf", "hf-repo"),
+                        (key("model", word), Key("weights", quantization))),
+        **dict.fromkeys(("c", "ctx-size"), key("context", whole)),
+        **dict.fromkeys(("n", "predict", "n-predict"), key("new_tokens", whole)),
+        **dict.fromkeys(("ngl", "gpu-layers", "n-gpu-layers"), Key("layers_on_gpu", _layers)),
+        **dict.fromkeys(("np", "parallel"), key("most_requests", whole)),
+        **dict.fromkeys(("ctk", "cache-type-k"), Key("kv_cache", among(_CACHE_TYPES))),
+    },
+    marks=frozenset({"n-gpu-layers", "ctx-size", "hf-repo"}),
+    otherwise={"engine": "llama.cpp"},
+    open=("",),
+)  # fmt: skip
 LAUNCH = Kind(
     name="launch",
     tool="torchrun",
@@ -183,6 +234,9 @@ LAUNCH = Kind(
         "zero_stage": Key("stage", among({"0": "ddp", "1": "zero1", "2": "zero2", "3": "zero3"})),
         "multi_gpu": Key("strategy", lambda value: "ddp"),
         "use_fsdp": Key("strategy", lambda value: "fsdp2"),
+        "N": key("nodes", whole),
+        "gres": Key("allotted", _allotted),
+        "gpus-per-node": Key("allotted", _allotted),
     },
     marks=frozenset(),
     open=("",),

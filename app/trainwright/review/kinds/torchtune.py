@@ -56,6 +56,12 @@ def _attention(value: Any) -> tuple[str, ...]:
     return tuple("o_proj" if name == "output_proj" else name for name in names(value) or ())
 
 
+def _objective(value: Any) -> str | None:
+    """Return what a loss of ``torchtune.rlhf.loss`` trains for."""
+    name = str(value).rpartition(".")[2].removesuffix("Loss").lower()
+    return name if ".rlhf." in str(value) else None
+
+
 TORCHTUNE = Kind(
     name="torchtune",
     tool="torchtune",
@@ -85,9 +91,12 @@ TORCHTUNE = Kind(
         "fsdp_cpu_offload": key("offload_params", truth),
         "tensor_parallel_dim": key("tensor", whole),
         "data_parallel_shard_dim": Key("shard", whole),
-        "loss._component_": Key(
-            "cross_entropy",
-            lambda value: "chunked" if "Linear" in value or "Chunk" in value else None,
+        "loss._component_": (
+            Key(
+                "cross_entropy",
+                lambda value: "chunked" if "Linear" in value or "Chunk" in value else None,
+            ),
+            Key("objective", _objective),
         ),
         "num_workers": key("num_workers", count),
     },
