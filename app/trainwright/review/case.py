@@ -1,6 +1,7 @@
 """What the rules look at: the facts of the files, the plan they make, and the machine."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,10 +47,22 @@ class Case:
         """
         if (said := self.facts.value(name)) is not None:
             return int(said)
+        config = self._config()
+        return next((config[key] for key in _OF_CONFIG[name] if _positive(config.get(key))), None)
+
+    @property
+    def model_type(self) -> str | None:
+        """What transformers calls the model; None where that is not known."""
+        said = self.facts.value("model_type") or self._config().get("model_type")
+        return str(said) if said is not None else None
+
+    def _config(self) -> Mapping[str, Any]:
+        """Return the configuration of the plan's preset; empty where it has none."""
         preset = self.plan.model.preset if self.plan is not None else None
         if preset is None or not (found := presets.find(preset)).hf:
-            return None
-        return _positive(json.loads(found.definition()).get(_OF_CONFIG[name]))
+            return {}
+        config: Mapping[str, Any] = json.loads(found.definition())
+        return config
 
     def has(self, *kinds: str) -> bool:
         """Return whether a file of one of the kinds is there."""
@@ -89,14 +102,14 @@ class Case:
 
 
 _OF_CONFIG = {
-    "heads": "num_attention_heads",
-    "kv_heads": "num_key_value_heads",
-    "positions": "max_position_embeddings",
+    "heads": ("num_attention_heads", "n_head"),
+    "kv_heads": ("num_key_value_heads",),
+    "positions": ("max_position_embeddings", "n_positions"),
 }
 
 
-def _positive(value: Any) -> int | None:
-    return value if isinstance(value, int) and value > 0 else None
+def _positive(value: Any) -> bool:
+    return isinstance(value, int) and value > 0
 
 
 def _written(meaning: Key, file: str, place: Place, value: Any) -> tuple[Change, ...]:

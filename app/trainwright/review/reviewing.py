@@ -14,7 +14,7 @@ from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts as PlanFacts
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
-from trainwright.review import rules_keys, rules_run
+from trainwright.review import rules_keys, rules_model, rules_run
 from trainwright.review.case import Case
 from trainwright.review.edits import edited
 from trainwright.review.facts import Facts, joined
@@ -123,7 +123,12 @@ def review(
     elif found is not None:
         plan_facts, report, why = _estimated(made.plan, answer)
     case = Case(read, facts, made.plan, found, report)
-    findings = [*rules_keys.rules(case), *rules_run.rules(case), *_memory(case)]
+    findings = [
+        *rules_keys.rules(case),
+        *rules_run.rules(case),
+        *rules_model.rules(case),
+        *_memory(case),
+    ]
     refused = made.refused or (why if made.plan is not None and _of_plan(why) else None)
     if refused is not None and not any(f.level == "error" for f in findings):
         findings.append(Finding("refused", "error", refused))

@@ -26,6 +26,9 @@ _CLIPPING = ("ollama", "llama.cpp")
 """Engines that take the model's own length with a warning."""
 _HIGHEST_SHARE = 0.95
 """Of GPU memory for an engine; above it, CUDA graphs and other programs lack room. Assumed."""
+_HIGHEST = {"sglang": 0.92}
+"""SGLang's share is that of weights and cache alone: activations and graphs come on top. Its
+documentation starts at 0.8 to 0.9."""
 _BUCKET_SHARE = 0.03
 """Of the GPU's memory: buckets below that are not worth a word; assumed."""
 
@@ -42,6 +45,7 @@ def rules(case: Case) -> Iterator[Finding]:
     yield from _offload(case)
     yield from _loader(case)
     yield from _padding(case)
+    yield from _generating(case)
 
 
 def _batch(case: Case) -> Iterator[Finding]:
@@ -92,8 +96,13 @@ def _gpus(case: Case) -> Iterator[Finding]:
     spread = case.given("device_map")
     several = wanted > 1 or strategy(case.facts) in SEVERAL
     trains = task(case.facts) != "infer"
-    if spread is not None and spread.value == "auto" and several and trains:
+    if spread is not None and trains and strategy(case.facts) == "zero3":
+        yield found("device-map-zero3", "error", spread, key=spread.key)
+    elif spread is not None and spread.value == "auto" and several and trains:
         yield found("device-map", "error", spread, gpus=wanted)
+    given = case.given("strategy")
+    if given is not None and given.value == "ddp" and wanted == 1 and case.given("devices"):
+        yield found("ddp-alone", "risk", given, key=given.key)
 
 
 def _precision(case: Case) -> Iterator[Finding]:
@@ -233,6 +242,9 @@ def _offload(case: Case) -> Iterator[Finding]:
         and case.given("deepspeed_optimizer") is None  # DeepSpeed's file makes its own
     ):
         yield found("offload-optimizer", "error", case.given("optimizer"), optimizer=str(update))
+    stage = strategy(facts)
+    if params is not None and params.value and stage in ("ddp", "zero1", "zero2"):
+        yield found("offload-stage", "risk", params, key=params.key)
     parameters = _parameters(case)
     memory = case.machine.memory_bytes if case.machine is not None else None
     if parameters and memory and task(facts) in ("full", "pretrain"):
@@ -267,8 +279,10 @@ def _loader(case: Case) -> Iterator[Finding]:
 def _padding(case: Case) -> Iterator[Finding]:
     facts = case.facts
     packing = case.given("packing")
-    mixes = packing is not None and packing.value and facts.value("attention") != "flash"
-    if mixes and case.has("trl-sft"):
+    # axolotl's packing keeps samples apart with any attention but the eager one.
+    apart = ("flash", "sdpa") if case.has("axolotl") else ("flash",)
+    packs = packing is not None and packing.value and facts.value("attention") not in apart
+    if packs and case.has("trl-sft", "axolotl"):
         yield found("packing-mixes", "risk", packing)
     padded = case.given("padded")
     if padded is not None and padded.value and not facts.value("packing"):
@@ -277,11 +291,27 @@ def _padding(case: Case) -> Iterator[Finding]:
         yield found("auto-batch", "risk", auto, key=auto.key)
 
 
+def _generating(case: Case) -> Iterator[Finding]:
+    """``grpo_config.py``, __post_init__: whole groups of completions in each batch of them."""
+    facts = case.facts
+    group = facts.first("generations")
+    if not case.has("trl-grpo") or group is None:
+        return
+    micro, steps = facts.value("micro_batch", 8), facts.value("accumulation", 1)
+    whole = facts.value("generation_batch") or micro * processes(facts) * facts.value(
+        "generation_steps", steps
+    )
+    if group.value and whole % group.value:
+        yield found("generations-divide", "error", group, batch=whole, group=group.value)
+
+
 def _serving(case: Case) -> Iterator[Finding]:
     share = case.given("memory_share")
     if share is not None and share.value > 1:
         yield found("share-above-one", "error", share, value=share.value)
-    elif share is not None and share.value > _HIGHEST_SHARE:
+    elif share is not None and share.value > _HIGHEST.get(
+        case.facts.value("engine"), _HIGHEST_SHARE
+    ):
         yield found("share-high", "risk", share, value=share.value)
     context, most = case.given("context"), case.of_model("positions")
     if context is not None and most is not None and context.value > most:

@@ -113,11 +113,13 @@ model = AutoModelForCausalLM.from_pretrained("gpt2")
 args = TrainingArguments(output_dir="out", bf16=True, dataloader_num_workers=2)
 """
 PEFT = (
-    '{"peft_type": "LORA", "r": 8, "target_modules": ["q_proj"], "base_model_name_or_path": "gpt2"}'
+    '{"peft_type": "LORA", "r": 8, "target_modules": ["c_attn"], "base_model_name_or_path": "gpt2"}'
 )
 RUN = "--per_device_train_batch_size 2 --model_name_or_path gpt2 --dataloader_num_workers 2"
 
 
+TRL = "model_name_or_path: meta-llama/Llama-3.2-1B\ndataset_name: d\nuse_peft: true\n"
+GRPO = "model_name_or_path: gpt2\ndataset_name: d\nnum_generations: 8\nmax_completion_length: 200\n"
 JOB = """\
 #!/bin/bash
 #SBATCH --nodes=1
@@ -195,6 +197,36 @@ FAULTS: list[tuple[str, Files | str, str, int]] = [
                           "--num-scheduler-steps 8\n"}, "rtx-4090", 1),
     ("batch-product", {"z.json": deepspeed(train_batch_size=32, gradient_accumulation_steps=4)},
      "rtx-4090", 2),
+    ("value-gone", {"a.json": args(optim="adamw_hf")}, "rtx-4090", 1),
+    ("quantized-whole", {"f.yaml": FACTORY.replace("lora\nlora_rank: 8",
+                                                   "full\nquantization_bit: 4")}, "rtx-4090", 1),
+    ("key-moved", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP") + "fsdp_config:\n"
+                   "  fsdp_version: 2\n  fsdp_sharding_strategy: FULL_SHARD\n"}, "rtx-4090", 2),
+    ("reentrant-frozen", {"s.yaml": TRL + "gradient_checkpointing_kwargs: {use_reentrant: true}\n"},
+     "rtx-4090", 1),
+    ("grouping-packed", {"a.yml": AXOLOTL + "group_by_length: true\n"}, "rtx-4090", 1),
+    ("device-map-zero3", {"t.py": SCRIPT.replace('"gpt2"', '"gpt2", device_map="auto"'),
+                          "z.json": deepspeed()}, "rtx-4090", 2),
+    ("share-high", "python -m sglang.launch_server --model-path gpt2 --mem-fraction-static 0.95",
+     "rtx-4090", 1),
+    ("ddp-alone", {"l.yaml": LIGHTNING.replace("devices: 2", "devices: 1")}, "rtx-4090", 1),
+    ("packing-mixes", {"a.yml": AXOLOTL.replace("flash_attention", "eager_attention")},
+     "rtx-4090", 1),
+    ("fp16-model", {"a.yml": AXOLOTL.replace("meta-llama/Llama-3.2-1B", "google/gemma-2-2b")
+                    .replace("bf16: auto", "fp16: true").replace("flash_attention: true\n", "")},
+     "rtx-2080-ti", 1),
+    ("offload-stage", {"z.json": deepspeed(zero_optimization={
+        "stage": 2, "reduce_bucket_size": 20_000_000, "offload_param": {"device": "cpu"}})},
+     "rtx-4090", 1),
+    ("length-long", {"a.yml": AXOLOTL.replace("meta-llama/Llama-3.2-1B", "gpt2")}, "rtx-4090", 1),
+    ("generations-divide", {"g.yaml": GRPO + "per_device_train_batch_size: 3\n"}, "rtx-4090", 1),
+    ("exclusive", {"a.json": args(deepspeed="z.json", fsdp="full_shard"), "z.json": deepspeed(
+        train_micro_batch_size_per_gpu="auto")}, "rtx-4090", 1),
+    ("exclusive", {"a.yml": AXOLOTL + "warmup_steps: 10\nwarmup_ratio: 0.1\n"}, "rtx-4090", 1),
+    ("targets-absent", {"t.py": 'model = AutoModelForCausalLM.from_pretrained("gpt2")\n'
+                                'a = LoraConfig(target_modules=["q_proj", "v_proj"])\n'},
+     "rtx-4090", 1),
+    ("one-of", {"z.json": deepspeed(fp16={"enabled": True})}, "rtx-4090", 1),
     ("gpus-allotted", {"j.sbatch": JOB.replace("a100:8", "4")}, "a100-80gb", 8),
     ("context-long", {"Modelfile": "FROM mistral:7b\nPARAMETER num_ctx 65536\n"}, "rtx-4090", 1),
     ("heads", "vllm serve Qwen/Qwen2.5-7B --tensor-parallel-size 3", "rtx-4090", 3),
@@ -460,8 +492,6 @@ accelerate launch --mixed_precision="fp16" train_text_to_image_lora.py \\
   --pretrained_model_name_or_path=$MODEL --resolution=768 --train_batch_size=2 --rank 8
 """
 TIMM = "torchrun --nproc_per_node=2 train.py --model resnet50 --batch-size 64 --amp --opt sgd"
-TRL = "model_name_or_path: meta-llama/Llama-3.2-1B\ndataset_name: d\nuse_peft: true\n"
-GRPO = "model_name_or_path: gpt2\ndataset_name: d\nnum_generations: 8\nmax_completion_length: 200\n"
 NEMO = """\
 torchrun --nproc-per-node=8 finetune.py trainer.precision=bf16 model.micro_batch_size=2 \\
   model.restore_from_path=llama-3.1-8b.nemo model.peft.peft_scheme=lora +model.odd.key=1

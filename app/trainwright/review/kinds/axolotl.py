@@ -131,6 +131,10 @@ AXOLOTL = Kind(
         "max_seq_length": "sequence_len",
         "cutoff_len": "sequence_len",
         "lora_rank": "lora_r",
+        **dict.fromkeys(
+            f"unsloth_{name}"
+            for name in ("cross_entropy_loss", "lora_mlp", "lora_qkv", "lora_o", "rms_norm", "rope")
+        ),
     },
     open=(
         *("datasets", "test_datasets", "pretraining_dataset", "fsdp_config", "special_tokens"),
@@ -144,5 +148,15 @@ AXOLOTL = Kind(
         *("debug", "model_kwargs", "bnb_config_kwargs"),
     ),
     strict=False,
+    # utils/schemas/validation.py of 0.19
+    exclusive=(
+        ("gradient_accumulation_steps", "batch_size"),
+        ("warmup_steps", "warmup_ratio"),
+        ("save_steps", "saves_per_epoch"),
+        ("eval_steps", "evals_per_epoch"),
+        ("val_set_size", "test_datasets"),
+        ("deepspeed", "fsdp"),
+        ("deepspeed", "fsdp_config"),
+    ),
     recipe="axolotl",
 )

@@ -142,6 +142,11 @@ MOVED = {
 }
 """Keys that were arguments up to some version; one that is declared still counts as it is."""
 
+_EXCLUSIVE = (("deepspeed", "fsdp"),)
+"""``trainer.py``, __init__."""
+_GONE_VALUES = {"optim": {"adamw_hf": "adamw_torch", "adamw_apex_fused": "adamw_torch_fused"}}
+"""``OptimizerNames`` of earlier versions."""
+
 _KWARGS = (
     *("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs", "fsdp_config"),
     *("lr_scheduler_kwargs", "accelerator_config", "liger_kernel_config", "parallelism_config"),
@@ -160,6 +165,8 @@ TRAINING_ARGUMENTS = Kind(
     otherwise={"precision": "fp32", "optimizer": "adamw", "adapter": "none"},
     moved=MOVED,
     open=_KWARGS,
+    exclusive=_EXCLUSIVE,
+    gone_values=_GONE_VALUES,
     recipe="hf-trainer",
 )
 
@@ -242,6 +249,8 @@ def _trl(
         moved=_TRL_MOVED,
         open=_KWARGS,
         extended=True,
+        exclusive=(*_EXCLUSIVE, ("generation_batch_size", "steps_per_generation")),
+        gone_values=_GONE_VALUES,
         recipe="trl-sft",
     )
 
@@ -270,6 +279,8 @@ _GRPO: dict[str, Key | tuple[Key, ...]] = {
     "num_generations": key("generations", whole),
     "use_vllm": key("uses_vllm", truth),
     "vllm_mode": Key("vllm_mode", word),
+    "steps_per_generation": Key("generation_steps", whole),
+    "generation_batch_size": Key("generation_batch", whole),
     "vllm_gpu_memory_utilization": key("vllm_share", positive),
 }
 TRL_GRPO = _trl(

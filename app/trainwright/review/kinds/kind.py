@@ -46,6 +46,10 @@ class Kind:
     """Whether scripts of its users declare keys of their own beside the tool's."""
     traced: bool = False
     """Whether the model is built from the whole file, so that each of its keys counts."""
+    exclusive: tuple[tuple[str, str], ...] = ()
+    """Pairs of keys that the tool refuses together."""
+    gone_values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Key -> values that the tool no longer takes, with what to write in their place."""
     recipe: str | None = None
     """Of ``workload/recipes.py``: the loop that runs the step."""
 
