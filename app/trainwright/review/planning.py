@@ -255,6 +255,7 @@ def _workload(
             key != "virtual_tokens" or kind in ("prompt", "prefix")
         ):
             data[key] = value
+    alpha = facts.value("alpha")
     if kind in ("lora", "qlora"):
         data["lora"] = {
             **{
@@ -263,6 +264,7 @@ def _workload(
                 if facts.value(key)
             },
             **({"targets": targets} if (targets := _targets(facts, model)) else {}),
+            **({"alpha": usual} if (usual := facts.value("usual_alpha")) and not alpha else {}),
         }
     return data
 

@@ -44,6 +44,7 @@ def rules(case: Case) -> Iterator[Finding]:
         yield from rule(case)
     yield from _offload(case)
     yield from _loader(case)
+    yield from _updating(case)
     yield from _padding(case)
     yield from _generating(case)
 
@@ -212,6 +213,13 @@ def _sharding(case: Case) -> Iterator[Finding]:
     recomputes = facts.value("checkpointing") == "full" and facts.value("reentrant")
     if unused is not None and unused.value and recomputes and word in (None, "ddp"):
         yield found("unused-reentrant", "error", unused)
+
+
+def _updating(case: Case) -> Iterator[Finding]:
+    """An update within backward leaves no gradients to accumulate; torchtune refuses it."""
+    within, steps = case.given("optimizer_in_backward"), case.facts.value("accumulation", 1)
+    if within is not None and within.value and steps > 1:
+        yield found("in-backward", "error", within, key=within.key, steps=steps)
 
 
 def _recomputing(case: Case) -> Iterator[Finding]:

@@ -120,6 +120,14 @@ RUN = "--per_device_train_batch_size 2 --model_name_or_path gpt2 --dataloader_nu
 
 TRL = "model_name_or_path: meta-llama/Llama-3.2-1B\ndataset_name: d\nuse_peft: true\n"
 GRPO = "model_name_or_path: gpt2\ndataset_name: d\nnum_generations: 8\nmax_completion_length: 200\n"
+TUNE = """\
+model:
+  _component_: torchtune.models.llama3_1.lora_llama3_1_8b
+  lora_attn_modules: [q_proj, output_proj]
+  apply_lora_to_mlp: true
+tokenizer: {_component_: torchtune.models.llama3.llama3_tokenizer, max_seq_len: 512}
+batch_size: 2
+"""
 JOB = """\
 #!/bin/bash
 #SBATCH --nodes=1
@@ -227,6 +235,8 @@ FAULTS: list[tuple[str, Files | str, str, int]] = [
                                 'a = LoraConfig(target_modules=["q_proj", "v_proj"])\n'},
      "rtx-4090", 1),
     ("one-of", {"z.json": deepspeed(fp16={"enabled": True})}, "rtx-4090", 1),
+    ("in-backward", {"t.yaml": TUNE + "optimizer_in_bwd: true\ngradient_accumulation_steps: 8\n"},
+     "a100-80gb", 1),
     ("gpus-allotted", {"j.sbatch": JOB.replace("a100:8", "4")}, "a100-80gb", 8),
     ("context-long", {"Modelfile": "FROM mistral:7b\nPARAMETER num_ctx 65536\n"}, "rtx-4090", 1),
     ("heads", "vllm serve Qwen/Qwen2.5-7B --tensor-parallel-size 3", "rtx-4090", 3),
@@ -462,14 +472,6 @@ model = prepare_model_for_kbit_training(model)
 adapters = LoraConfig(lora_alpha=32, target_modules=["q_proj", "v_proj"])
 args = SFTConfig(max_length=1024, bf16=True, dataloader_num_workers=4)
 """
-TUNE = """\
-model:
-  _component_: torchtune.models.llama3_1.lora_llama3_1_8b
-  lora_attn_modules: [q_proj, output_proj]
-  apply_lora_to_mlp: true
-tokenizer: {_component_: torchtune.models.llama3.llama3_tokenizer, max_seq_len: 512}
-batch_size: 2
-"""
 LITGPT = """\
 checkpoint_dir: checkpoints/meta-llama/Meta-Llama-3.1-8B
 lora_r: 32
@@ -530,6 +532,7 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
             "workload.effective_batch": 128}),
     ({"a.yml": AXOLOTL}, {"settings.recipe": "axolotl", "workload.lora.targets": ("all-linear",)}),
     ({"f.yaml": FACTORY}, {"settings.recipe": "llama-factory", "settings.reentrant": False}),
+    ({"f.yaml": FACTORY}, {"workload.lora.alpha": 16}),
     ({"s.yaml": TRL}, {"workload.lora.targets": ("q_proj", "v_proj")}),
     ({"g.yaml": GRPO}, {"workload.inputs.sequence_length": 712}),
     ({"tune.sh": "tune run lora_finetune --config t.yaml batch_size=4\n", "t.yaml": TUNE},

@@ -30,7 +30,8 @@ LLAMAFACTORY = Kind(
         "model_name_or_path": key("model"),
         "stage": Key("objective", among(OBJECTIVES)),
         "finetuning_type": Key("adapter", among(ADAPTERS), back(ADAPTERS)),
-        "lora_rank": key("rank", whole),
+        # hparams/finetuning_args.py, __post_init__: alpha is twice the rank where nobody says it.
+        "lora_rank": (key("rank", whole), Key("usual_alpha", lambda value: 2 * int(value))),
         "lora_alpha": key("alpha", positive),
         "lora_dropout": key("dropout", real),
         "lora_target": Key("targets", names),
