@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MARKS = {"error": "✗", "risk": "△"}
 STYLES = {"error": "bold red", "risk": "bold yellow", "way": "bold", "gain": "green"}
-_SECONDS = 1.0
+_SECONDS = 0.7
 """Of computing for changes that are worth trying; assumed, so that a review takes 2 s."""
 _COUNTED = re.compile(r"(.+):([0-9]{1,2})")
 
