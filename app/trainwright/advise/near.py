@@ -31,7 +31,10 @@ def resolved(plan: Plan) -> Facts | Pending:
         UserError: as ``plan.evaluate.resolve`` does.
     """
     found = resolve(plan)
-    if isinstance(found, Facts) or (near := nearest(found.spec)) is None:
+    if isinstance(found, Facts):
+        return found
+    near = nearest(found.spec, checkpointed=found.settings.checkpointing == "full")
+    if near is None:
         return found
     facts = found.answered(near.profile)
     note = Message.of(NOTE, keys=near.left_out, share=near.share)
