@@ -4,7 +4,19 @@ import operator
 from pathlib import Path
 
 import pytest
-from trainerfiles import AXOLOTL, FACTORY, GRPO, JOB, MEGATRON, TITAN, TRL, TUNE, Files, reviewed
+from trainerfiles import (
+    AXOLOTL,
+    FACTORY,
+    GRPO,
+    JOB,
+    MEGATRON,
+    SCRIPT,
+    TITAN,
+    TRL,
+    TUNE,
+    Files,
+    reviewed,
+)
 
 KBIT = """\
 from peft import LoraConfig, prepare_model_for_kbit_training
@@ -80,6 +92,18 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"run.sh": "docker run --gpus all -p 1:1 vllm/vllm-openai:v0.11 --model gpt2 "
                 "--max-model-len 512\n"},
      {"workload.task": "infer", "settings.engine": "vllm"}),
+    ({"g.py": 'a = GRPOConfig(bf16=True)\nt = GRPOTrainer(model="Qwen/Qwen2.5-0.5B", args=a)\n'},
+     {"model.preset": "qwen-2.5-0.5b"}),
+    ({"p.py": 'm = AutoModelForCausalLM.from_pretrained("gpt2")\n'
+              't = L.Trainer(devices=4, strategy=FSDPStrategy(state_dict_type="full"))\n'},
+     {"settings.strategy": "fsdp2", "model.preset": "gpt2"}),
+    ("torchrun --nproc_per_node=gpu run_clm.py --model_name_or_path gpt2 --do_train "
+     "--per_device_train_batch_size 2", {"workload.effective_batch": 16}),
+    ({"a.yml": AXOLOTL + "gradient_checkpointing: offload\nplugins:\n"
+      "  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin\n"},
+     {"settings.activation_offload": True, "settings.cross_entropy": "fused"}),
+    ({"e.py": SCRIPT + "model.gradient_checkpointing_enable()\n"},
+     {"settings.checkpointing": "full"}),
     ({"n.sh": NEMO}, {"settings.micro_batch": 2, "workload.task": "lora",
                       "model.preset": "llama-3.1-8b"}),
     ({"compose.yaml": COMPOSE}, {"workload.task": "infer", "settings.engine": "sglang",

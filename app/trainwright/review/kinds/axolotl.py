@@ -29,6 +29,12 @@ def _checkpointing(value: object) -> str | None:
     )
 
 
+def _loss_of_plugins(value: object) -> str | None:
+    """``integrations/cut_cross_entropy/args.py``: on where its plugin is there."""
+    names = value if isinstance(value, list) else []
+    return "fused" if any("CutCrossEntropyPlugin" in str(name) for name in names) else None
+
+
 AXOLOTL = Kind(
     name="axolotl",
     tool="axolotl",
@@ -57,7 +63,10 @@ AXOLOTL = Kind(
         "float16": Key("precision", where("fp16")),
         "tf32": Key("tf32", truth),
         "fp8": Key("precision", where("fp8")),
-        "gradient_checkpointing": Key("checkpointing", _checkpointing, ON),
+        "gradient_checkpointing": (
+            Key("checkpointing", _checkpointing, ON),
+            Key("activation_offload", lambda value: value in ("offload", "unsloth") or None),
+        ),
         "gradient_checkpointing_kwargs.use_reentrant": key("reentrant", truth),
         "activation_offloading": Key(
             "activation_offload", lambda v: True if isinstance(v, str) and v else truth(v)
@@ -93,6 +102,7 @@ AXOLOTL = Kind(
         "device_map": Key("device_map", word),
         "liger_fused_linear_cross_entropy": Key("cross_entropy", where("fused")),
         "cut_cross_entropy": Key("cross_entropy", where("fused")),
+        "plugins": Key("cross_entropy", _loss_of_plugins),
         **{
             f"liger_{layer}": Key("liger_layers", where(True))
             for layer in ("rope", "rms_norm", "glu_activation", "layer_norm")

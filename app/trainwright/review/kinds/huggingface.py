@@ -96,7 +96,7 @@ TRAINING: dict[str, Key | tuple[Key, ...]] = {
     "group_by_length": key("grouping", truth),
     "train_sampling_strategy": Key("grouping", lambda value: value == "group_by_length" or None),
     "auto_find_batch_size": key("auto_find_batch", truth),
-    "eval_strategy": Key("eval_strategy", word),
+    **dict.fromkeys(("eval_strategy", "evaluation_strategy"), Key("eval_strategy", word)),
     "save_strategy": Key("save_strategy", word),
     "eval_steps": Key("eval_steps", real),
     "save_steps": Key("save_steps", real),

@@ -35,6 +35,23 @@ FROM_PRETRAINED = Kind(
            "load_in_4bit": "quantization_config", "load_in_8bit": "quantization_config"},
     open=("",),
 )  # fmt: skip
+TRAINER = Kind(
+    name="trainer",
+    tool="a trainer of TRL",
+    keys={"model": key("model", lambda value: value if isinstance(value, str) else None)},
+    marks=frozenset(),
+    open=("",),
+)
+CHECKPOINTING_CALL = Kind(
+    name="checkpointing-call",
+    tool="gradient_checkpointing_enable",
+    keys={
+        "enabled": Key("checkpointing", where("full")),
+        "gradient_checkpointing_kwargs.use_reentrant": key("reentrant", truth),
+    },
+    marks=frozenset(),
+    open=("",),
+)
 KBIT = Kind(
     name="kbit",
     tool="prepare_model_for_kbit_training",

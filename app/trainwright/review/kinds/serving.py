@@ -170,6 +170,11 @@ MODELFILE = Kind(
 )
 
 
+def _each_node(value: Any) -> int | None:
+    """Return the processes of a node; None for one on each GPU, whose words torchrun has."""
+    return None if value in ("gpu", "auto") else whole(value)
+
+
 def _allotted(value: Any) -> int | None:
     """Return the GPUs of ``gpu:a100:4``, ``a100:4`` or ``4``; None where it is of other things."""
     name, _, count = str(value).rpartition(":")
@@ -218,8 +223,7 @@ LAUNCH = Kind(
     name="launch",
     tool="torchrun",
     keys={
-        "nproc_per_node": key("devices", whole),
-        "nproc-per-node": key("devices", whole),
+        **dict.fromkeys(("nproc_per_node", "nproc-per-node"), key("devices", _each_node)),
         "nnodes": key("nodes", lambda value: whole(str(value).rpartition(":")[2])),
         "num_processes": key("processes", whole),
         "num_machines": key("nodes", whole),
