@@ -46,7 +46,10 @@ _FIRST = {
     "trainer": "model",
 }
 """Kind -> the argument that may stand first without its name."""
-_SAID = {"peft": {"peft_type": "LORA"}, "checkpointing-call": {"enabled": True}}
+_SAID: Mapping[str, Mapping[str, Any]] = {
+    "peft": {"peft_type": "LORA"},
+    "checkpointing-call": {"enabled": True},
+}
 """Kind -> what the call says by being there."""
 _CONFIGS = ("quantization_config", "peft_config")
 """Arguments that take what another call made, which is read where it is made."""
@@ -134,7 +137,7 @@ def _options(tree: ast.Module) -> dict[str, Any]:
 
 
 def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]) -> Found:
-    data: dict[str, Any] = dict(_SAID.get(kind, {}))
+    data: dict[str, Any] = {**_SAID.get(kind, {})}
     lines: dict[Place, int] = {}
     computed: list[tuple[str, int]] = []
     first = _FIRST.get(kind)
