@@ -22,8 +22,8 @@ SUBCOMMANDS = {
     ("trl", "grpo"): "trl-grpo",
     ("llamafactory-cli", "train"): "llamafactory",
     ("axolotl", "train"): "axolotl",
-    ("swift", "sft"): "script",
-    ("swift", "pt"): "script",
+    ("swift", "sft"): "swift",
+    ("swift", "pt"): "swift",
 }
 PROGRAMS = {
     "llama-server": "llama-server",
@@ -214,7 +214,8 @@ _ALLOTTED = ("nodes", "N", "gres", "gpus-per-node")
 def _command(words: list[str], line: int) -> Iterator[Command]:
     if words and words[0] == "srun":
         words = _from_program(words[1:])
-    if len(words) > 2 and words[0] in ("bash", "sh") and words[1] in ("-c", "-lc"):
+    shell = words[0].rpartition("/")[2] if words else ""
+    if len(words) > 2 and shell in ("bash", "sh") and words[1] in ("-c", "-lc"):
         yield from (replace(inner, line=line) for inner in parsed(words[2]))
         return
     while words and (_ENVIRONMENT.fullmatch(words[0]) or words[0] in _PREFIXES):
@@ -260,6 +261,8 @@ def _in_container(words: list[str], line: int) -> Iterator[Command]:
     """Yield what a container starts: a server's image takes its options, others a command."""
     for number, word in enumerate(words):
         kind = next((kind for name, kind in IMAGES.items() if f"/{name}:" in f"/{word}:"), None)
+        if kind is not None and words[number + 1 : number + 2] == _from_program(words)[:1]:
+            break  # a program in place of the image's own
         if kind is not None:
             served = _of_kind(kind, words[number + 1 :], line)
             yield replace(served, version=_tag(word))
@@ -305,6 +308,15 @@ def _of_litgpt(task: str, words: list[str], line: int) -> Iterator[Command]:
     yield Command("litgpt", found, line)
 
 
+_SHORT = {
+    "tp": "tensor-parallel-size",
+    "pp": "pipeline-parallel-size",
+    "dp": "data-parallel-size",
+    "q": "quantization",
+}
+"""Short options of vLLM, of which SGLang has the first three as they are."""
+
+
 def _of_kind(kind: str, rest: list[str], line: int) -> Command:
     found = options(rest)
     if rest and not rest[0].startswith("-"):
@@ -312,7 +324,7 @@ def _of_kind(kind: str, rest: list[str], line: int) -> Command:
             "config" if rest[0].endswith((".yaml", ".yml", ".json")) else "model", rest[0]
         )
     if kind in ("vllm", "sglang", "tgi", "llama-server"):
-        found = {key.replace("_", "-"): value for key, value in found.items()}
+        found = {_SHORT.get(key, key.replace("_", "-")): value for key, value in found.items()}
         return Command(kind, found, line)
     named = set(found) <= {"config", "model"}
     return Command("launch" if named else kind, found, line)
@@ -339,6 +351,9 @@ _HYDRA = re.compile(r"[+~]{0,2}([A-Za-z_][\w./@]*)=(.*)", re.DOTALL)
 def _script(words: list[str], line: int) -> Iterator[Command]:
     """Yield the options of a script, whose name stands first."""
     name, words = words[0].rpartition("/")[2] if words else "", words[1:]
+    if words and words[0] in ("fit", "validate", "test"):  # Lightning CLI
+        yield Command("lightning", options(words[1:]), line)
+        return
     found = {key.replace("-", "_"): value for key, value in options(words).items()}
     for word in words:
         if (change := _HYDRA.fullmatch(word)) is not None:

@@ -11,7 +11,7 @@ from typing import Any
 from trainwright import reading
 from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
-from trainwright.review import commands, compose, modelfile, python_script
+from trainwright.review import commands, containers, modelfile, python_script
 from trainwright.review.kinds import KINDS, Kind, declared
 from trainwright.review.spans import Span, json_spans, toml_spans
 from trainwright.yamltext import MAX_BYTES, MAX_DEPTH, Document, Place, parse
@@ -124,10 +124,10 @@ def _parsed(text: str, name: str, path: Path | None) -> Iterator[Source]:
             document = _document(text, name, format)
             if not isinstance(document.data, dict):
                 raise UserError.of("review.unknown-kind", file=name)
-            if "services" in document.data:
+            if containers.describes(document):
                 found = [
                     replace(command, line=line)
-                    for words, line in compose.services(document)
+                    for words, line in containers.started(document)
                     for command in commands.parsed(words)
                 ]
                 yield from _of_words(found, name, path, text)

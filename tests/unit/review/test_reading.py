@@ -9,6 +9,7 @@ from trainerfiles import (
     FACTORY,
     GRPO,
     JOB,
+    LIGHTNING,
     MEGATRON,
     SCRIPT,
     TITAN,
@@ -54,6 +55,17 @@ services:
   proxy:
     image: nginx
 """
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: vllm}
+spec:
+  containers:
+    - name: vllm
+      image: vllm/vllm-openai:latest
+      command: [/bin/sh, -c]
+      args: ["vllm serve mistralai/Mistral-7B-Instruct-v0.3 --max-model-len 4096 -tp 2"]
+"""
 REGISTRY = """\
 def llama3_8b():
     return Trainer.Config(
@@ -86,7 +98,8 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"run.sh": "swift sft --model Qwen/Qwen2.5-7B-Instruct --train_type lora --dataset a/b#500 "
                 "--per_device_train_batch_size 1 --max_length 512\n"},
      {"workload.task": "lora", "workload.inputs.sequence_length": 512,
-      "workload.lora.targets": ("q_proj", "v_proj")}),
+      "workload.lora.targets": ("all-linear",), "settings.precision": "bf16-mixed",
+      "settings.checkpointing": "full"}),
     ({"run.sh": "litgpt finetune_lora meta-llama/Llama-3.2-1B --train.max_seq_length 512\n"},
      {"workload.task": "lora", "workload.lora.rank": 8}),
     ({"run.sh": "docker run --gpus all -p 1:1 vllm/vllm-openai:v0.11 --model gpt2 "
@@ -104,6 +117,10 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
      {"settings.activation_offload": True, "settings.cross_entropy": "fused"}),
     ({"e.py": SCRIPT + "model.gradient_checkpointing_enable()\n"},
      {"settings.checkpointing": "full"}),
+    ({"fit.sh": "python main.py fit --config l.yaml --trainer.devices 4 --data.batch_size 8\n",
+      "l.yaml": LIGHTNING + "  init_args: {backbone: resnet50}\n"},
+     {"settings.micro_batch": 8, "workload.effective_batch": 32}),
+    ({"pod.yaml": POD}, {"settings.engine": "vllm", "workload.inputs.prompt_tokens": 3840}),
     ({"n.sh": NEMO}, {"settings.micro_batch": 2, "workload.task": "lora",
                       "model.preset": "llama-3.1-8b"}),
     ({"compose.yaml": COMPOSE}, {"workload.task": "infer", "settings.engine": "sglang",

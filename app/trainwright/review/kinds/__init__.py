@@ -16,7 +16,7 @@ from trainwright.review.kinds.lightning import LIGHTNING
 from trainwright.review.kinds.litgpt import LITGPT
 from trainwright.review.kinds.llamafactory import LLAMAFACTORY
 from trainwright.review.kinds.models import BITS_AND_BYTES, GENERATION_CONFIG, MODEL_CONFIG, PEFT
-from trainwright.review.kinds.options import DIFFUSERS_SCRIPT, OWN_SCRIPT, SCRIPT
+from trainwright.review.kinds.options import DIFFUSERS_SCRIPT, OWN_SCRIPT, SCRIPT, SWIFT
 from trainwright.review.kinds.scripts import (
     CHECKPOINTING_CALL,
     FROM_PRETRAINED,
@@ -56,6 +56,7 @@ KINDS: Mapping[str, Kind] = {
         MODELFILE,
         LAUNCH,
         SCRIPT,
+        SWIFT,
         OWN_SCRIPT,
         DIFFUSERS_SCRIPT,
         FROM_PRETRAINED,

@@ -104,7 +104,7 @@ LIGHTNING = Kind(
     open=(
         *("model", "data", "optimizer", "lr_scheduler", "seed_everything", "ckpt_path", "fit"),
         *("trainer.strategy", "trainer.callbacks", "trainer.logger", "trainer.plugins"),
-        *("trainer.profiler", "class_path", "init_args"),
+        *("trainer.profiler", "class_path", "init_args", "config"),
     ),
     recipe="lightning",
 )
