@@ -156,10 +156,10 @@ def _estimated(
 
 def _machine(section: Mapping[str, Any]) -> tuple[Machine | None, Message | None]:
     """Return the machine, or why there is none."""
-    from trainwright.probe import snapshot  # loads the drivers' libraries
-
     try:
         if section.get("local"):
+            from trainwright.probe import snapshot  # loads the drivers' libraries
+
             return snapshot.resolved(snapshot.take(anew=False)).machine, None
         return catalogued(MachineChoice.model_validate(section)).machine, None
     except UserError as error:
