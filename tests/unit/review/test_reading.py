@@ -148,7 +148,9 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
 def test_what_files_say_is_planned(
     tmp_path: Path, files: Files | str, expected: dict[str, object]
 ) -> None:
-    plan = reviewed(tmp_path, files, "rtx-4090", 8).planned.plan
+    found = reviewed(tmp_path, files, "rtx-4090", 8)
+    assert {one.rule for one in found.errors} <= {"key-moved"}
+    plan = found.planned.plan
     assert plan is not None
     for key, value in expected.items():
         assert operator.attrgetter(key)(plan) == value, key
