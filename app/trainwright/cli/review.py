@@ -35,7 +35,7 @@ MARKS = {"error": "✗", "risk": "△"}
 STYLES = {"error": "bold red", "risk": "bold yellow", "way": "bold", "gain": "green"}
 _SECONDS = 0.7
 """Of computing for changes that are worth trying; assumed, so that a review takes 2 s."""
-_COUNTED = re.compile(r"(.+):([0-9]{1,2})")
+_COUNTED = re.compile(r"(.+):([1-9][0-9]?)")
 
 
 @click.command(cls=Command, help="cli.review.summary")
@@ -113,7 +113,7 @@ def machine_named(text: str) -> Mapping[str, Any]:
     found = _COUNTED.fullmatch(text)
     if found is None:
         return {"gpus": [{"id": text}]}
-    return {"gpus": [{"id": found[1], "count": max(1, int(found[2]))}]}
+    return {"gpus": [{"id": found[1], "count": int(found[2])}]}
 
 
 def show_review(screen: "Screen", found: Review) -> None:

@@ -110,7 +110,7 @@ def review(
         whatifs: tries changes; None for no gains.
 
     Raises:
-        UserError: one of the changes is no key of a plan.
+        UserError: one of the changes is no key of a plan, or a part of the machine is not known.
     """
     read = interpreted(run.sources)
     facts = joined(one.facts for one in read)
@@ -155,13 +155,17 @@ def _estimated(
 
 
 def _machine(section: Mapping[str, Any]) -> tuple[Machine | None, Message | None]:
-    """Return the machine, or why there is none."""
-    try:
-        if section.get("local"):
-            from trainwright.probe import snapshot  # loads the drivers' libraries
+    """Return the machine; of a computer without a GPU, why there is none.
 
-            return snapshot.resolved(snapshot.take(anew=False)).machine, None
+    Raises:
+        UserError: a part that is named is not known.
+    """
+    if not section.get("local"):
         return catalogued(MachineChoice.model_validate(section)).machine, None
+    from trainwright.probe import snapshot  # loads the drivers' libraries
+
+    try:
+        return snapshot.resolved(snapshot.take(anew=False)).machine, None
     except UserError as error:
         return None, error.message
 

@@ -78,3 +78,12 @@ def test_figures_of_a_nearby_step_say_so(tmp_path: Path, reviewed: Reviewed) -> 
     _, text = reviewed(str(path), "--machine", "rtx-3090", "--set", "model.preset=gpt2")
     found = json.loads(text)
     assert any("loss_in_model" in note for note in found["estimate"]["notes"])
+
+
+@pytest.mark.parametrize("machine", ["rtx-9090", "rtx-4090:0"])
+def test_a_machine_that_is_not_known_is_refused(
+    tmp_path: Path, reviewed: Reviewed, machine: str
+) -> None:
+    path = tmp_path / "a.yml"
+    path.write_text(AXOLOTL, encoding="utf-8")
+    assert reviewed(str(path), "--machine", machine)[0] == 2
