@@ -202,7 +202,7 @@ def _show_offers(screen: "Screen", found: Review) -> None:
         for change in one.changes:
             _show_change(screen, found, change)
         if one.beyond:
-            screen.say("cli.review.beyond", count=len(one.beyond), keys=list(one.beyond))
+            screen.say("cli.review.beyond", keys=list(one.beyond))
 
 
 def _show_change(screen: "Screen", found: Review, change: Change) -> None:

@@ -1,7 +1,8 @@
 """What the rules look at: the facts of the files, the plan they make, and the machine."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,12 @@ from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
+from trainwright.quoting import dotted, json_text
 from trainwright.review.facts import Fact, Facts
+from trainwright.review.files import Source
 from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.interpret import Interpreted
-from trainwright.review.kinds import Key, declared
+from trainwright.review.kinds import declared
 from trainwright.review.spans import SPANS
 from trainwright.workload.settings import Effect
 from trainwright.yamltext import Place
@@ -74,31 +77,36 @@ class Case:
 
     def setting(self, name: str, value: Any) -> tuple[Change, ...]:
         """Return the change that makes the files say a fact; nothing where none can."""
-        if (fact := self.given(name)) is not None:
-            return self.rewriting(fact, value)
-        for one in self.read:
-            kind = one.source.kind
-            if one.source.format not in SPANS:
-                continue
-            listed = declared(kind.listed).keys if kind.listed is not None else None
-            for key in kind.keys:
-                for meaning in kind.meanings(key):
-                    known = listed is None or key in listed
-                    if meaning.fact == name and known:
-                        place = tuple(key.split("."))
-                        if changes := _written(meaning, one.source.name, place, value):
-                            return changes
-        return ()
+        ways = self._saying(name, value)
+        return next(((change,) for source, change in ways if source.format in SPANS), ())
+
+    def by_hand(self, name: str, value: Any) -> str | None:
+        """Return ``key=value`` as a file says a fact that is not changed in place."""
+        for _, change in self._saying(name, value):
+            return f"{dotted(change.place)}={json_text(change.value)}"
+        return None
 
     def rewriting(self, fact: Fact, value: Any) -> tuple[Change, ...]:
         """Return the change of the key that says a fact; nothing where it stays as it is."""
-        one = next(one for one in self.read if one.source.name == fact.file)
-        if one.source.format not in SPANS:
-            return ()
-        for meaning in one.source.kind.meanings(fact.key):
-            if meaning.fact == fact.name:
-                return _written(meaning, fact.file, fact.place, value)
-        return ()
+        ways = self._resaying(fact, value)
+        return next(((change,) for source, change in ways if source.format in SPANS), ())
+
+    def _saying(self, name: str, value: Any) -> Iterator[tuple[Source, Change]]:
+        if (fact := self.given(name)) is not None:
+            yield from self._resaying(fact, value)
+            return
+        for source in (one.source for one in self.read):
+            kind = source.kind
+            known = declared(kind.listed).keys if kind.listed is not None else kind.keys
+            for key in kind.keys:
+                place = tuple(key.split("."))
+                if key in known:
+                    yield from _written(source, key, name, place, value)
+
+    def _resaying(self, fact: Fact, value: Any) -> Iterator[tuple[Source, Change]]:
+        for source in (one.source for one in self.read):
+            if (source.name, source.kind.name) == (fact.file, fact.kind):
+                yield from _written(source, fact.key, fact.name, fact.place, value)
 
 
 _OF_CONFIG = {
@@ -112,14 +120,14 @@ def _positive(value: Any) -> bool:
     return isinstance(value, int) and value > 0
 
 
-def _written(meaning: Key, file: str, place: Place, value: Any) -> tuple[Change, ...]:
-    """Return the change that writes a value; nothing where the key cannot say it."""
-    if meaning.write is None:
-        return ()
-    try:
-        return (Change(file, place, meaning.write(value)),)
-    except (StopIteration, KeyError):
-        return ()
+def _written(
+    source: Source, key: str, name: str, place: Place, value: Any
+) -> Iterator[tuple[Source, Change]]:
+    """Yield the change that writes a value; nothing where the key cannot say it."""
+    for meaning in source.kind.meanings(key):
+        if meaning.fact == name and meaning.write is not None:
+            with suppress(StopIteration, KeyError):
+                yield source, Change(source.name, place, meaning.write(value))
 
 
 def found(

@@ -55,7 +55,8 @@ class Finding:
     memory_bytes: float | None = None
     """Difference of device use."""
     beyond: tuple[str, ...] = ()
-    """Of a change: ``key=value`` of the plan that the files have no key for."""
+    """Of a change: ``key=value`` that is set by hand: in a script, in the environment, or anywhere
+    else, then under the plan's key."""
 
     @property
     def where(self) -> str:

@@ -258,16 +258,19 @@ def _in_files(case: Case, patch: Mapping[str, Any]) -> tuple[tuple[Change, ...],
     changes: list[Change] = []
     beyond: list[str] = []
     for key, value in patch.items():
-        made = _task(case, value) if key == "task" else case.setting(_NAMES.get(key, ""), value)
+        name = _NAMES.get(key, "")
+        made = _task(case, value) if key == "task" else case.setting(name, value)
         changes += made
         if not made and key not in _IMPLIED and value is not None:
-            beyond.append(_ELSEWHERE.get((key, value), f"{key}={value}"))
+            elsewhere = _ELSEWHERE.get((key, value), f"{key}={value}")
+            beyond.append(case.by_hand(name, value) or elsewhere)
     if "micro_batch" in patch and "accumulation" not in patch and case.plan is not None:
         micro = case.facts.value("micro_batch", 1)
         steps = case.facts.value("accumulation", 1) * micro // patch["micro_batch"]
         made = case.setting("accumulation", steps)
         changes += made
-        beyond += () if made else (f"accumulation={steps}",)
+        said = case.by_hand("accumulation", steps) or f"accumulation={steps}"
+        beyond += () if made else (said,)
     return tuple(changes), tuple(beyond)
 
 
