@@ -97,6 +97,7 @@ FAULTS: list[tuple[str, Files | str, str, int]] = [
                           "z.json": deepspeed()}, "rtx-4090", 2),
     ("share-high", "python -m sglang.launch_server --model-path gpt2 --mem-fraction-static 0.95",
      "rtx-4090", 1),
+    ("value-unknown", {"l.yaml": LIGHTNING.replace("devices: 2", "devices: []")}, "rtx-4090", 1),
     ("ddp-alone", {"l.yaml": LIGHTNING.replace("devices: 2", "devices: 1")}, "rtx-4090", 1),
     ("packing-mixes", {"a.yml": AXOLOTL.replace("flash_attention", "eager_attention")},
      "rtx-4090", 1),
