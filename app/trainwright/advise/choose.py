@@ -268,9 +268,11 @@ def make_it_fit(plan: Plan, advice: Advice) -> Plan:
     return with_settings(plan, best.settings, best.reasons)
 
 
-def ways_out(plan: Plan, facts: Facts, wanted: Callable[[], bool]) -> tuple[Relaxation, ...]:
+def ways_out(
+    plan: Plan, facts: Facts, wanted: Callable[[], bool], sources: Sources | None = None
+) -> tuple[Relaxation, ...]:
     """Return what makes a plan fit: its open settings alone where that is enough."""
-    advice = advise(plan, facts, alone=True, wanted=wanted)
+    advice = advise(plan, facts, alone=True, sources=sources, wanted=wanted)
     if not advice.choices:
         return advice.nothing_fits
     (best,) = advice.choices

@@ -204,6 +204,15 @@ def kernel(settings: FullSettings, record: GpuRecord) -> Kernel:
     return "flash" if recent and settings.precision not in ("fp32", "tf32") else "efficient"
 
 
+def usual_inputs(source: ModelSource, task: str) -> Inputs:
+    """Return the inputs that a model has, with its usual sizes.
+
+    Raises:
+        UserError: as ``question`` does.
+    """
+    return _model(source, task, Inputs()).usual
+
+
 def _model(source: ModelSource, task: str, given: Inputs) -> Model:
     if source.preset is not None:
         return _preset(source.preset, task)

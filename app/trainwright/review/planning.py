@@ -7,17 +7,19 @@ from typing import Any, get_args
 
 from trainwright.machine.choice import MOST_PIECES
 from trainwright.messages import Message, UserError
+from trainwright.messages.nearest import nearest
 from trainwright.plan import overrides
 from trainwright.plan.file import validated
-from trainwright.plan.question import model_config
+from trainwright.plan.question import model_config, usual_inputs
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
-from trainwright.quoting import dotted
+from trainwright.quoting import dotted, one_line
 from trainwright.review.facts import AUTO, Fact, Facts
 from trainwright.review.files import Source
 from trainwright.review.kinds import KINDS
 from trainwright.review.lora_targets import DEFAULTS
 from trainwright.review.names import folder_of, preset_of
+from trainwright.workload import Inputs, ModelSource
 from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import StrategyWord
 from trainwright.workload.weightfiles import config_of
@@ -55,10 +57,14 @@ class Planned:
     """What the files say and a plan cannot yet."""
     refused: Message | None = None
     """Why what the files say is no plan."""
+    unknown: Message | None = None
+    """Which model is named and not known; None where none is named."""
 
 
 def says_processes(facts: Facts) -> bool:
     """Return whether the files say how many processes train."""
+    if facts.value("shard_rest"):  # all GPUs that there are
+        return bool(facts.given("processes") or facts.given("devices"))
     named = ("processes", "devices", "engine", "replicate", "shard", "tensor", "pipeline")
     return any(facts.given(name) for name in (*named, "context_parallel"))
 
@@ -143,7 +149,7 @@ def planned(
     asked = [_with_length(one, data.get("model")) for one in asked]
     lost = tuple(_not_planned(facts))
     if "model" not in data:
-        return Planned(None, (Asked("model", None), *asked), lost)
+        return Planned(None, (Asked("model", None), *asked), lost, unknown=_unknown_model(facts))
     try:
         return Planned(validated(data, dotted), tuple(asked), lost)
     except UserError as error:
@@ -190,6 +196,18 @@ def _model(facts: Facts, sources: Sequence[Source]) -> dict[str, Any] | None:
     return None
 
 
+def _unknown_model(facts: Facts) -> Message | None:
+    """Return which model the files name, where, and what to do; None where they name none."""
+    fact = facts.first("model") or facts.first("flavor")
+    if fact is None:
+        return None
+    where = f"{fact.file}:{fact.line}" if fact.line else fact.file
+    name = one_line(str(fact.value), 100)
+    near = nearest(name.rpartition("/")[2], [*presets.presets()], count=1)
+    values = {"name": name, "where": where, "key": fact.key, "near": near[0] if near else ""}
+    return Message.of("review.unknown-model" + ("-near" if near else ""), **values)
+
+
 def _renamed(fact: Fact | None, value: str) -> Fact:
     assert fact is not None, "asked where there is one"
     return Fact("model", value, fact.file, fact.kind, fact.key, fact.place, fact.line, fact.given)
@@ -225,10 +243,11 @@ def _workload(
     kind = task(facts)
     if kind == "infer":
         return _served(facts, asked)
-    data: dict[str, Any] = {"task": kind, "inputs": _inputs(facts, asked)}
+    data: dict[str, Any] = {"task": kind, "inputs": _inputs(facts, asked, model, kind)}
     micro = _taken(facts, "micro_batch", "settings.micro_batch", 1, asked)
     steps = facts.value("accumulation", 1)
-    copies = replicas(facts) if says_processes(facts) else gpus
+    apart = _product(facts, "tensor", "pipeline", "context_parallel")
+    copies = replicas(facts) if says_processes(facts) else max(1, gpus // apart)
     total = facts.value("global_batch") or micro * steps * copies
     data["effective_batch"] = int(total)
     for key in ("epochs", "samples", "virtual_tokens"):
@@ -236,6 +255,7 @@ def _workload(
             key != "virtual_tokens" or kind in ("prompt", "prefix")
         ):
             data[key] = value
+    alpha = facts.value("alpha")
     if kind in ("lora", "qlora"):
         data["lora"] = {
             **{
@@ -244,14 +264,21 @@ def _workload(
                 if facts.value(key)
             },
             **({"targets": targets} if (targets := _targets(facts, model)) else {}),
+            **({"alpha": usual} if (usual := facts.value("usual_alpha")) and not alpha else {}),
         }
     return data
 
 
-def _inputs(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
+def _inputs(
+    facts: Facts, asked: list[Asked], model: Mapping[str, Any] | None, kind: str
+) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
     if facts.value("image_size"):
         return {"image_size": facts.value("image_size")}
+    usual = _usual(model, kind)
+    if usual is not None and usual.image_size and not usual.sequence_length:
+        asked.append(Asked("workload.inputs.image_size", usual.image_size))
+        return {}
     fact = facts.first("length")
     if fact is not None:
         inputs["sequence_length"] = fact.value
@@ -271,6 +298,16 @@ def _inputs(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
             inputs["mean_tokens"] = fact.value
             asked.append(Asked("workload.inputs.mean_tokens", fact.value))
     return inputs
+
+
+def _usual(model: Mapping[str, Any] | None, kind: str) -> Inputs | None:
+    """Return the inputs of a model; None where it is not known, or not one that can be read."""
+    if model is None:
+        return None
+    try:
+        return usual_inputs(ModelSource(**model), kind)
+    except UserError:
+        return None  # the estimate says what is wrong with it
 
 
 def _taken(facts: Facts, name: str, key: str, otherwise: Any, asked: list[Asked]) -> Any:
@@ -321,12 +358,14 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         names = ("engine", "memory_share", "kv_cache", "precision")
         found = {name: facts.value(name) for name in names}
         found["quantization"] = facts.value("weights") or facts.value("packed")
-        if found["engine"] == "ollama" and found["quantization"] is None:
+        if found["engine"] in ("ollama", "llama.cpp") and found["quantization"] is None:
             found["quantization"] = "q4_k_m"
         return {key: value for key, value in found.items() if value is not None}
     found = {name: facts.value(name) for name in _OF_TRAINING}
     # transformers/integrations/deepspeed.py: an optimizer in its file replaces the Trainer's.
     found["optimizer"] = facts.value("deepspeed_optimizer") or found["optimizer"]
+    if facts.value("fused") and found["optimizer"] in ("adamw", "sgd"):
+        found["optimizer_implementation"] = "fused"
     found["attention"] = facts.value("attention")
     found["compile"] = facts.value("compile")
     found["precision"] = _precision(facts, kind)
@@ -401,9 +440,11 @@ def checkpointing(facts: Facts) -> str | None:
     found: str | None = facts.value("checkpointing")
     if facts.value("fsdp_checkpointing"):
         found = "full"
-    every = facts.value("every")
-    if found in ("full", "selective") and every is not None:
-        return "full" if every == 1 else f"every-{every}"
+    every = facts.first("every")
+    # torchtitan checkpoints each k-th layer in its mode "selective", the Trainer in its only one.
+    counts = "selective" if every is not None and every.kind == "torchtitan" else "full"
+    if every is not None and found == counts:
+        return "full" if every.value == 1 else f"every-{every.value}"
     return found
 
 
