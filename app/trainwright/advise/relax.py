@@ -129,7 +129,7 @@ def shortage(search: Search) -> float | None:
 def hints(search: Search) -> Iterator[Message]:
     """Yield what would help and was not compared: weights shared out over the GPUs."""
     smallest, count = search.smallest, search.facts.machine.gpu_count
-    shared = search.facts.settings.shards
+    shared = search.facts.settings.shards or search.plan.workload.objective is not None
     if smallest is None or count < 2 or not search.plan.workload.trains or shared:
         return
     profile, room = search.profile(smallest), search.room(smallest)
@@ -150,6 +150,8 @@ def sharding(plan: Plan, *, aside: bool = False) -> Plan | None:
     gpus, given = plan.machine.gpu_count, plan.settings
     open_to = (None, "fsdp2") if aside and given.shard_offload is None else (None,)
     if gpus < 2 or not plan.workload.trains or given.strategy not in open_to:
+        return None
+    if plan.workload.objective is not None:  # how GPUs share a reference is not planned
         return None
     moved = given.optimizer_offload == "cpu" or given.optimizer_in_backward
     if moved or given.optimizer not in (None, *SHARDED_OPTIMIZERS):

@@ -8,6 +8,7 @@ from typing import Any
 
 from trainwright.catalog import GpuRecord
 from trainwright.messages import Message, UserError
+from trainwright.workload import objectives
 from trainwright.workload.engines import served_by
 from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import (
@@ -104,6 +105,7 @@ def filled(
     _refuse_not_yet(settings)
     _refuse_meaningless(settings, workload)
     settings = by_recipe(settings, workload)
+    objectives.check(settings, workload)
     _check_optimizer(settings)
     precision = _precision(settings, workload, record)
     strategy = _strategy(settings, gpu_count)
@@ -138,7 +140,12 @@ def filled(
 
 
 def by_recipe(settings: Settings, workload: Workload) -> Settings:
-    """Return the settings with the recipe's defaults where a key is free."""
+    """Return the settings with the recipe's defaults where a key is free.
+
+    Raises:
+        UserError: the recipe is not one of the workload's objective.
+    """
+    settings = objectives.with_recipe(settings, workload)
     if settings.recipe is None:
         return settings
     recipe = RECIPES[settings.recipe]
@@ -171,6 +178,7 @@ def _refuse_not_yet(settings: Settings) -> None:
 
 def meaningless(settings: Settings, workload: Workload) -> Iterator[str]:
     """Yield the keys that are given and mean nothing to the task."""
+    yield from objectives.meaningless(workload)
     given = {"settings": settings, "workload": workload, "workload.inputs": workload.inputs}
     for key in ONLY_INFERENCE if workload.trains else ONLY_TRAINING:
         section, _, name = key.rpartition(".")

@@ -49,6 +49,14 @@ _TRANSFORMERS_4: dict[str, Any] = {
 }
 """What the Trainer of transformers 4 and its models do, until the loss was made elsewhere."""
 
+_TRL: dict[str, Any] = {
+    "optimizer_implementation": "fused",
+    "checkpointing": "full",
+    "cross_entropy": "tiled",
+}
+"""What the trainers of TRL have in common."""
+_TRL_QUANTIZED = {"adapter_dtype": "weights", "double_quantization": False}
+
 RECIPES: Mapping[RecipeName, Recipe] = {
     "plain": Recipe("torch 2.13", "the step that the plain export runs"),
     "hf-trainer": Recipe(
@@ -102,13 +110,17 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         "trainer/sft_trainer.py, __init__: adapters of quantised models in bf16, "
         "enable_input_require_grads; trainer/base_config.py: gradient_checkpointing; "
         "trainer/utils.py, add_fused_lm_head",
-        {
-            "optimizer_implementation": "fused",
-            "checkpointing": "full",
-            "cross_entropy": "tiled",
-        },
+        _TRL,
         checkpointed={"input_gradients": True},
-        quantized={"adapter_dtype": "weights", "double_quantization": False},
+        quantized=_TRL_QUANTIZED,
+    ),
+    "trl-dpo": Recipe(
+        "trl 1.16",
+        "trainer/dpo_trainer.py, __init__: as its SFTTrainer, and no dropout; _compute_loss: the "
+        "reference runs after the policy",
+        _TRL,
+        checkpointed={"input_gradients": True},
+        quantized=_TRL_QUANTIZED,
     ),
     "trl-sft-0.9": Recipe(
         "trl 0.9 to 0.15 with transformers 4.46 and 4.47",

@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 ALLOC, FREE, PACK, RELEASE, UNPACK, COPY_DEAD, BEGIN, END = range(8)
 OUTSIDE, HEAD, RECURRENT = -1, -2, -3
 
-LASTING = frozenset({"parameter", "buffer", "cast", "gradient"})
+LASTING = frozenset({"parameter", "reference", "buffer", "cast", "gradient"})
 """Categories of storages that are the same for every batch."""
 
 RESHAPES = tuple(
@@ -264,12 +264,27 @@ class Recorder(TorchDispatchMode):
 
     # Blocks
 
-    def watch(self, blocks: list[nn.Module], root: nn.Module) -> None:
-        """Mark the blocks' forward passes, in the order of their calls, and the head."""
+    def watch(
+        self, blocks: list[nn.Module], root: nn.Module, reference: nn.Module | None = None
+    ) -> None:
+        """Mark the blocks' forward passes, in the order of their calls, and the head.
+
+        A reference, or the same model as one, runs within the loss: it has a head of its own, and
+        keeps nothing that checkpointing could drop.
+        """
         self.blocks = len(blocks)
 
+        def apart() -> bool:
+            return torch._C._current_graph_task_id() >= 0 or self.stage == "loss"
+
+        def enter(module: nn.Module, args: Any) -> None:
+            self.region = OUTSIDE
+
+        def leave(module: nn.Module, args: Any, result: Any) -> None:
+            self.region = HEAD
+
         def begin(module: nn.Module, args: Any, kwargs: Any) -> None:
-            if torch._C._current_graph_task_id() >= 0:
+            if apart():
                 return
             self.block = self.region = self.calls
             self.calls += 1
@@ -278,13 +293,16 @@ class Recorder(TorchDispatchMode):
             self.log(BEGIN, self.block)
 
         def end(module: nn.Module, args: Any, result: Any) -> None:
-            if torch._C._current_graph_task_id() >= 0:
+            if apart():
                 return
             self.log(END, self.block)
             self.block = -1
             self.region = HEAD if self.calls >= self.blocks else OUTSIDE
 
         def output(module: nn.Module, args: Any, result: Any) -> None:
+            if self.stage == "loss":
+                self.region = HEAD
+                return
             self.name("output", list(tensors(dict(result) if hasattr(result, "keys") else result)))
             if self.stage == "forward" and torch.is_grad_enabled():
                 self.stage, self.region = "loss", HEAD
@@ -293,6 +311,10 @@ class Recorder(TorchDispatchMode):
             block.register_forward_pre_hook(begin, with_kwargs=True)
             block.register_forward_hook(end)
         root.register_forward_hook(output)
+        for whole in (root,) if reference is None else (root, reference):
+            whole.register_forward_pre_hook(enter)
+        if reference is not None:
+            reference.register_forward_hook(leave)
 
     def watch_recurrent(self, layers: list[nn.Module]) -> None:
         """Mark what recurrent layers do, step by step, outside the blocks."""
