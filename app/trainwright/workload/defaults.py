@@ -10,7 +10,7 @@ from trainwright.catalog import GpuRecord
 from trainwright.messages import Message, UserError
 from trainwright.workload import objectives
 from trainwright.workload.engines import served_by
-from trainwright.workload.recipes import RECIPES
+from trainwright.workload.recipes import by_recipe, implements
 from trainwright.workload.settings import (
     SHARDED,
     SHARDED_OPTIMIZERS,
@@ -137,31 +137,6 @@ def filled(
     }
     given = settings.model_dump(exclude={"loader"}, exclude_none=True)
     return FullSettings(**(given | decided))
-
-
-def by_recipe(settings: Settings, workload: Workload) -> Settings:
-    """Return the settings with the recipe's defaults where a key is free.
-
-    Raises:
-        UserError: the recipe is not one of the workload's objective.
-    """
-    settings = objectives.with_recipe(settings, workload)
-    if settings.recipe is None:
-        return settings
-    recipe = RECIPES[settings.recipe]
-    policy = settings.checkpointing or recipe.settings.get("checkpointing", "none")
-    checkpointed = policy != "none" or bool(settings.activation_offload)
-    defaults = recipe.defaults(workload.task, checkpointed=checkpointed)
-    free = {key: value for key, value in defaults.items() if getattr(settings, key) is None}
-    if not checkpointed:
-        free.pop("reentrant", None)
-    if not _implements(settings.optimizer):
-        free.pop("optimizer_implementation", None)
-    return settings.model_copy(update=free)
-
-
-def _implements(optimizer: str | None) -> bool:
-    return (optimizer or "adamw") in USUAL_IMPLEMENTATION
 
 
 def _implementation(settings: Settings) -> Implementation | None:
@@ -397,7 +372,7 @@ def _check_optimizer(settings: Settings) -> None:
     offloads = settings.optimizer_offload == "cpu"
     for key, there, instead in (
         ("momentum", optimizer == "sgd" and not offloads, ["sgd"]),
-        ("optimizer_implementation", _implements(optimizer), list(USUAL_IMPLEMENTATION)),
+        ("optimizer_implementation", implements(optimizer), list(USUAL_IMPLEMENTATION)),
     ):
         if getattr(settings, key) is not None and not there:
             raise UserError.of(

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainwright.workload.settings import RecipeName
+from trainwright.workload import objectives
+from trainwright.workload.settings import USUAL_IMPLEMENTATION, RecipeName, Settings
+from trainwright.workload.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +201,29 @@ RECIPES: Mapping[RecipeName, Recipe] = {
     ),
 }
 """By name. Values that a library shares with the plain step are left out."""
+
+
+def by_recipe(settings: Settings, workload: Workload) -> Settings:
+    """Return the settings with the recipe's defaults where a key is free.
+
+    Raises:
+        UserError: the recipe is not one of the workload's objective.
+    """
+    settings = objectives.with_recipe(settings, workload)
+    if settings.recipe is None:
+        return settings
+    recipe = RECIPES[settings.recipe]
+    policy = settings.checkpointing or recipe.settings.get("checkpointing", "none")
+    checkpointed = policy != "none" or bool(settings.activation_offload)
+    defaults = recipe.defaults(workload.task, checkpointed=checkpointed)
+    free = {key: value for key, value in defaults.items() if getattr(settings, key) is None}
+    if not checkpointed:
+        free.pop("reentrant", None)
+    if not implements(settings.optimizer):
+        free.pop("optimizer_implementation", None)
+    return settings.model_copy(update=free)
+
+
+def implements(optimizer: str | None) -> bool:
+    """Return whether there is a choice of how an optimizer runs; None is the default one."""
+    return (optimizer or "adamw") in USUAL_IMPLEMENTATION

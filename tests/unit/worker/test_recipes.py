@@ -25,8 +25,7 @@ from trainwright.profile.expand import PHASE, training_events
 from trainwright.profile.fit import fit
 from trainwright.worker import client
 from trainwright.workload import FullSettings, Settings, Workload
-from trainwright.workload.defaults import by_recipe
-from trainwright.workload.recipes import RECIPES
+from trainwright.workload.recipes import RECIPES, by_recipe
 
 HERE = Path(__file__).parent
 LLAMA = {

@@ -17,8 +17,9 @@ import torch
 from autocast import tensors
 from prompts import cache_keyword
 from questions import Answers
-from recorder import ALLOC, PACK, Recorder, Segment
+from recorder import Recorder
 from refusal import Refusal
+from segment import ALLOC, PACK, Segment
 from shaping import shape, update
 from simdevice import DEVICE
 
