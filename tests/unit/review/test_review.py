@@ -409,6 +409,7 @@ accelerate launch --mixed_precision="fp16" train_text_to_image_lora.py \\
 TIMM = "torchrun --nproc_per_node=2 train.py --model resnet50 --batch-size 64 --amp --opt sgd"
 TRL = "model_name_or_path: meta-llama/Llama-3.2-1B\ndataset_name: d\nuse_peft: true\n"
 GRPO = "model_name_or_path: gpt2\ndataset_name: d\nnum_generations: 8\nmax_completion_length: 200\n"
+DPO = "model_name_or_path: gpt2\ndataset_name: d\nbeta: 0.2\nuse_liger_kernel: true\n"
 READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"t.py": KBIT}, {"workload.task": "qlora", "workload.lora.targets": ("q_proj", "v_proj"),
                       "settings.kbit_preparation": "all", "settings.checkpointing": "full"}),
@@ -426,6 +427,13 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"f.yaml": FACTORY}, {"settings.recipe": "llama-factory", "settings.reentrant": False}),
     ({"s.yaml": TRL}, {"workload.lora.targets": ("q_proj", "v_proj")}),
     ({"g.yaml": GRPO}, {"workload.inputs.sequence_length": 712}),
+    ({"d.yaml": DPO}, {"workload.objective": "dpo", "workload.compared": "model",
+                       "workload.inputs.sequence_length": 1024, "settings.checkpointing": "full",
+                       "settings.recipe": None, "settings.cross_entropy": None}),
+    ({"d.yaml": DPO + "use_peft: true\n"}, {"workload.compared": "adapter-off"}),
+    ({"d.yaml": DPO + "precompute_ref_log_probs: true\n"}, {"workload.compared": "precomputed"}),
+    ({"d.yaml": DPO, "a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")},
+     {"workload.objective": None, "settings.recipe": "trl-sft"}),
     ({"tune.sh": "tune run lora_finetune --config t.yaml batch_size=4\n", "t.yaml": TUNE},
      {"settings.micro_batch": 4}),
     ({"run.sh": "swift sft --model Qwen/Qwen2.5-7B-Instruct --train_type lora --dataset a/b#500 "
@@ -450,6 +458,14 @@ def test_what_files_say_is_planned(
     assert plan is not None
     for key, value in expected.items():
         assert operator.attrgetter(key)(plan) == value, key
+
+
+def test_pairs_that_no_plan_knows_are_said_to_be_left_out(tmp_path: Path) -> None:
+    shared = {"d.yaml": DPO, "a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")}
+    factory = {"f.yaml": FACTORY.replace("stage: sft", "stage: dpo")}
+    for files, left_out in (({"d.yaml": DPO}, False), (shared, True), (factory, True)):
+        found = reviewed(tmp_path, files, "rtx-4090", 2).planned.not_planned
+        assert ("review.not-planned.objective" in [one.id for one in found]) is left_out
 
 
 def test_a_saved_config_is_a_model_and_each_key_counts(tmp_path: Path) -> None:
