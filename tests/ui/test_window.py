@@ -515,6 +515,21 @@ def test_a_computers_memory_is_set_in_the_form(opened):
     assert window.session.plan.machine.memory_gib == 64
 
 
+def test_a_preference_is_chosen_in_the_form_and_taken_back(opened):
+    window = opened()
+    form = window.screen_named("plan").form
+    rows = {row.key: row for group in form._groups for row in group.rows}
+    assert not rows["workload.reference"].applies(window.session.plan)
+    rows["objective"].control.chosen.emit("dpo")
+    assert window.session.plan.workload.objective == "dpo"
+    assert rows["workload.reference"].applies(window.session.plan)
+    rows["workload.reference"].control.chosen.emit("precomputed")
+    assert window.session.plan.workload.compared == "precomputed"
+    rows["objective"].control.chosen.emit("next-token")
+    workload = window.session.plan.workload
+    assert (workload.objective, workload.reference) == (None, None)
+
+
 def test_a_power_limit_is_kept_with_the_gpu_and_named_by_undo(opened):
     window = opened()
     form = window.screen_named("plan").form

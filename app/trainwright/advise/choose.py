@@ -245,7 +245,11 @@ def _left_out(search: Search) -> Iterator[Message]:
         return
     moves = fixed.activation_offload is None or fixed.optimizer_offload is None
     left_out = {
-        "fused": fixed.cross_entropy is None and "vocabulary" in profile.model,
+        "fused": (
+            fixed.cross_entropy is None
+            and "vocabulary" in profile.model
+            and search.plan.workload.objective is None
+        ),
         "selective": fixed.checkpointing is None and profile.blocks > 0,
         "optimizers": fixed.optimizer is None,
         "in-backward": fixed.optimizer_in_backward is None,

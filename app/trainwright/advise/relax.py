@@ -135,7 +135,8 @@ def hints(search: Search) -> Iterator[Message]:
     if not search.plan.workload.trains:
         yield from (one for one in search.report(smallest).notes if one.id == TENSOR_PARALLEL)
         return
-    if smallest.strategy in SHARDED:  # it was compared, and takes the least memory
+    if smallest.strategy in SHARDED or search.plan.workload.objective is not None:
+        # It was compared, and takes the least memory; pairs are not sharded.
         return
     profile, room = search.profile(smallest), search.room(smallest)
     whole = model_bytes(profile) if profile is not None else 0
@@ -155,6 +156,8 @@ def sharding(plan: Plan, *, aside: bool = False) -> Plan | None:
     gpus, given = plan.machine.gpu_count, plan.settings
     open_to = (None, "fsdp2") if aside and given.shard_offload is None else (None,)
     if gpus < 2 or not plan.workload.trains or given.strategy not in open_to:
+        return None
+    if plan.workload.objective is not None:  # how GPUs share a reference is not planned
         return None
     moved = given.optimizer_offload == "cpu" or given.optimizer_in_backward
     if moved or given.optimizer not in (None, *SHARDED_OPTIMIZERS):

@@ -118,7 +118,7 @@ def values(
         "optimizer": ("adamw", "adamw-8bit", "adafactor") if trains else (base.optimizer,),
         "optimizer_in_backward": (False,),
         "optimizer_offload": ("none", "cpu") if moves else ("none",),
-        "cross_entropy": ("full", "chunked") if _generates(profile, trains) else ("full",),
+        "cross_entropy": _losses(workload, base, profile),
         "checkpointing": _checkpointings(layers),
         "activation_offload": (False, True) if layers and moves else (False,),
         "allocator": ("native", "expandable") if nvidia else ("native",),
@@ -138,10 +138,16 @@ def _degrees(base: FullSettings, gpu_count: int, nodes: int) -> tuple[int | None
     return (None, each) if copies else (None,)
 
 
-def _generates(profile: Profile, trains: bool) -> bool:
-    """Return whether the loss is that of the next token: labels are shifted by one."""
-    shifted = zip(profile.ops.name, profile.ops.phase, strict=True)
-    return trains and ("aten.constant_pad_nd.default", "loss") in set(shifted)
+def _losses(workload: Workload, base: FullSettings, profile: Profile) -> tuple[str, ...]:
+    """Return how the loss may be made: in chunks too where it is that of the next token.
+
+    Its labels are then shifted by one.
+    """
+    if workload.objective is not None:
+        return (base.cross_entropy,)
+    shifted = set(zip(profile.ops.name, profile.ops.phase, strict=True))
+    generates = workload.trains and ("aten.constant_pad_nd.default", "loss") in shifted
+    return ("full", "chunked") if generates else ("full",)
 
 
 def _precisions(workload: Workload, record: GpuRecord) -> tuple[str, ...]:

@@ -32,7 +32,8 @@ def learning_rate(plan: Plan, settings: FullSettings, effective: int) -> Learnin
     Taori et al. 2023 (Alpaca); pretraining 3e-4, Touvron et al. 2023 (arXiv 2307.09288);
     images with AdamW 5e-4 · batch / 512, Touvron et al. 2021 (arXiv 2012.12877); SGD
     0.1 · batch / 256, Goyal et al. 2017 (arXiv 1706.02677); Adafactor 1e-3, Raffel et al.
-    2020 (arXiv 1910.10683).
+    2020 (arXiv 1910.10683); pairs of answers 1e-6, with adapters ten times that: TRL 1.16
+    (DPOConfig, and its guide to PEFT).
     """
     if settings.learning_rate is not None:
         return LearningRate(settings.learning_rate, Message.of("export.reason.yours"))
@@ -42,6 +43,8 @@ def learning_rate(plan: Plan, settings: FullSettings, effective: int) -> Learnin
 
 def _common(plan: Plan, settings: FullSettings, effective: int) -> tuple[float, str]:
     task = plan.workload.task
+    if plan.workload.objective == "dpo":
+        return (1e-5 if plan.workload.adapts else 1e-6), "TRL, DPOConfig and its guide to PEFT"
     if settings.optimizer == "sgd":
         return 0.1 * effective / 256, "Goyal 2017: 0.1 · batch / 256"
     if task in _PROMPTED:

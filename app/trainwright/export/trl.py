@@ -1,9 +1,9 @@
-"""Target ``trl``: the YAML file of ``trl sft``."""
+"""Target ``trl``: the YAML file of ``trl sft``, or of ``trl dpo`` with a script around it."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from trainwright.export import configs, hf_trainer
+from trainwright.export import configs, hf_trainer, programs
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
 from trainwright.export.lost import Replacements, carried, lost
@@ -13,41 +13,80 @@ from trainwright.plan.question import mixes_experts
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings, Lora
 
+SCRIPT = "train_dpo.py"
 made_for: Mapping[str, str] = {
     "torch": ">=2.10,<2.14",
     "transformers": ">=5.23,<6",
     "trl": ">=1.16,<2",
     "peft": ">=0.17",
 }
-FILE = "sft.yaml"
-OWN = {"recipe": "trl-sft"}
 
 
 def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Language) -> Files:
-    """Return sft.yaml.
+    """Return sft.yaml; of pairs of answers dpo.yaml, and a script that tries it.
 
     Raises:
-        UserError: the model or the task is not one of SFTTrainer's.
+        UserError: the model or the task is not one of TRL's trainers.
     """
     configs.check_task(plan, "trl")
-    gpus = batch(plan, settings).gpus
-    start = f"trl sft --config {FILE}" + (f" --num_processes {gpus}" if gpus > 1 else "")
+    kind = plan.workload.objective or "sft"
+    file, parts = f"{kind}.yaml", batch(plan, settings)
+    start = f"trl {kind} --config {file}"
+    start += f" --num_processes {parts.gpus}" if parts.gpus > 1 else ""
+    tried = f"{programs.torchrun(parts, SCRIPT)} --synthetic --steps 20 --selfcheck"
     text = configs.headed(
         plan,
         settings,
         reasons,
         language,
         arguments(plan, settings),
-        commands=(start,),
+        commands=(start,) if kind == "sft" else (tried, start),
         made_for=made_for,
         lost=not_expressible(plan, settings),
     )
-    return configs.single(FILE, text)
+    if kind == "sft":
+        return configs.single(file, text)
+    return {file: text, **_script(plan, settings)}
+
+
+def _script(plan: Plan, settings: FullSettings) -> Files:
+    """Return the script that tries a file of pairs, and what its check compares with."""
+    parts, given = batch(plan, settings), arguments(plan, settings)
+    script = {
+        "gpus": parts.gpus,
+        "effective": parts.effective,
+        "strategy": settings.strategy,
+        "task": plan.workload.task,
+        "attention": given["attn_implementation"],
+        "quantization": carried(settings, _replaced(plan, settings), "quantization"),
+        "reference": _written(plan),
+        "allocator": "native",
+        "frozen": [],
+    }
+    found = {name: given.get(name, False) for name in ("bf16", "fp16", "tf32", "optim")}
+    asked = found | {"activation_checkpointing": given["gradient_checkpointing"]}
+    return {
+        SCRIPT: programs.own(f"trl/{SCRIPT}"),
+        "asked.json": programs.configuration({"script": script, "arguments": asked}),
+        "selfcheck.py": programs.own("transformers/selfcheck.py"),
+        "strict.py": programs.own("shared/strict.py"),
+    }
+
+
+def _written(plan: Plan) -> str | None:
+    """Return what TRL's file compares with: adapters leave no other model than their own."""
+    compared = plan.workload.compared
+    return "adapter-off" if plan.workload.adapts and compared == "model" else compared
 
 
 def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
     """Return what the file leaves out or replaces, one message each."""
-    return lost(plan, settings, _replaced(plan, settings), OWN)
+    own = {"recipe": f"trl-{plan.workload.objective or 'sft'}"}
+    messages = lost(plan, settings, _replaced(plan, settings), own)
+    if (compared := plan.workload.compared) == _written(plan):
+        return messages
+    values = {"setting": "reference", "value": compared, "instead": _written(plan)}
+    return (*messages, Message.of("export.lost.replaced", **values))
 
 
 def _replaced(plan: Plan, settings: FullSettings) -> Replacements:
@@ -68,11 +107,13 @@ def _replaced(plan: Plan, settings: FullSettings) -> Replacements:
 
 
 def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
-    """Return the keys of ScriptArguments, ModelConfig and SFTConfig."""
+    """Return the keys of ScriptArguments, ModelConfig and SFTConfig or DPOConfig."""
     replaced = _replaced(plan, settings)
     found = hf_trainer.training_arguments(plan, settings)
     found.pop("use_liger_kernel", None)
     found.pop("liger_kernel_config", None)
+    if plan.workload.objective is not None:  # their lengths are not known when they are sampled
+        found.pop("train_sampling_strategy", None)
     found["gradient_checkpointing"] = found.pop("activation_checkpointing", False)
     if (how := found.pop("activation_checkpointing_kwargs", None)) is not None:
         found["gradient_checkpointing_kwargs"] = how
@@ -83,9 +124,16 @@ def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         **_adapters(plan, settings, replaced),
         "dataset_name": configs.data_name(plan),
         "max_length": configs.length(plan),
-        "packing": plan.workload.inputs.batching == "packed",
         **found,
+        **_of_objective(plan),
     }
+
+
+def _of_objective(plan: Plan) -> dict[str, Any]:
+    """Return the keys that the trainer of the objective alone has."""
+    if plan.workload.objective is None:
+        return {"packing": plan.workload.inputs.batching == "packed"}
+    return {"precompute_ref_log_probs": plan.workload.compared == "precomputed"}
 
 
 def _adapters(plan: Plan, settings: FullSettings, replaced: Replacements) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from trainwright.review.files import Source
 from trainwright.review.kinds import KINDS
 from trainwright.review.lora_targets import DEFAULTS
 from trainwright.review.names import folder_of, preset_of
-from trainwright.workload import Inputs, ModelSource
+from trainwright.workload import Inputs, ModelSource, objectives
 from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import StrategyWord
 from trainwright.workload.weightfiles import config_of
@@ -117,6 +117,13 @@ def task(facts: Facts) -> str:
     if adapter in ("prompt", "prefix"):
         return str(adapter)
     return "pretrain" if facts.value("objective") in ("pt", "pretrain") else "full"
+
+
+def compares(facts: Facts) -> bool:
+    """Return whether the run is one of TRL's on pairs of answers, as a plan knows them."""
+    trains = facts.value("objective") == "dpo" and "trl-dpo" in facts.kinds
+    shared = strategy(facts) not in (None, *objectives.STRATEGIES)
+    return trains and not shared and task(facts) in objectives.TASKS
 
 
 def planned(
@@ -256,6 +263,10 @@ def _workload(
         ):
             data[key] = value
     alpha = facts.value("alpha")
+    if compares(facts):
+        data["objective"] = "dpo"
+        if facts.value("precomputed"):
+            data["reference"] = "precomputed"
     if kind in ("lora", "qlora"):
         data["lora"] = {
             **{
@@ -377,6 +388,8 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         ),
         None,
     )
+    if compares(facts):  # the objective has a recipe, whose head makes the loss
+        found["recipe"] = found["cross_entropy"] = None
     found["checkpointing"] = checkpointing(facts)
     if found["checkpointing"] == "full":
         found["reentrant"] = facts.value("reentrant")
@@ -465,7 +478,7 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
     if keys := list(dict.fromkeys(f.key for f in given if f.value not in (AUTO, False, None))):
         yield Message.of("review.not-planned.keys", count=len(keys), keys=keys)
     objective = facts.value("objective")
-    if objective is not None and objective not in OBJECTIVES:
+    if objective is not None and objective not in OBJECTIVES and not compares(facts):
         yield Message.of("review.not-planned.objective", value=str(objective))
     if facts.value("liger_layers"):
         yield Message.of("review.not-planned.liger")

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 from trainerfiles import (
+    ACCELERATE,
     AXOLOTL,
+    DPO,
     FACTORY,
     GRPO,
     JOB,
@@ -93,6 +95,13 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"f.yaml": FACTORY}, {"workload.lora.alpha": 16}),
     ({"s.yaml": TRL}, {"workload.lora.targets": ("q_proj", "v_proj")}),
     ({"g.yaml": GRPO}, {"workload.inputs.sequence_length": 712}),
+    ({"d.yaml": DPO}, {"workload.objective": "dpo", "workload.compared": "model",
+                       "workload.inputs.sequence_length": 1024, "settings.checkpointing": "full",
+                       "settings.recipe": None, "settings.cross_entropy": None}),
+    ({"d.yaml": DPO + "use_peft: true\n"}, {"workload.compared": "adapter-off"}),
+    ({"d.yaml": DPO + "precompute_ref_log_probs: true\n"}, {"workload.compared": "precomputed"}),
+    ({"d.yaml": DPO, "a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")},
+     {"workload.objective": None, "settings.recipe": "trl-sft"}),
     ({"tune.sh": "tune run lora_finetune --config t.yaml batch_size=4\n", "t.yaml": TUNE},
      {"settings.micro_batch": 4}),
     ({"run.sh": "swift sft --model Qwen/Qwen2.5-7B-Instruct --train_type lora --dataset a/b#500 "

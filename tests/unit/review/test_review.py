@@ -8,6 +8,8 @@ import pytest
 from trainerfiles import (
     ACCELERATE,
     AXOLOTL,
+    DPO,
+    FACTORY,
     MEGATRON,
     RUN,
     SCRIPT,
@@ -208,6 +210,14 @@ def test_what_a_file_says_of_sharding_is_planned(tmp_path: Path) -> None:
     assert (settings.strategy, settings.shard_offload) == ("fsdp2", True)
     assert settings.reshard_after_forward is False
     assert found.planned.not_planned == ()
+
+
+def test_pairs_that_no_plan_knows_are_said_to_be_left_out(tmp_path: Path) -> None:
+    shared = {"d.yaml": DPO, "a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")}
+    factory = {"f.yaml": FACTORY.replace("stage: sft", "stage: dpo")}
+    for files, left_out in (({"d.yaml": DPO}, False), (shared, True), (factory, True)):
+        found = reviewed(tmp_path, files, "rtx-4090", 2).planned.not_planned
+        assert ("review.not-planned.objective" in [one.id for one in found]) is left_out
 
 
 def test_a_saved_config_is_a_model_and_each_key_counts(tmp_path: Path) -> None:

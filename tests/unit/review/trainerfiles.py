@@ -110,6 +110,7 @@ RUN = "--per_device_train_batch_size 2 --model_name_or_path gpt2 --dataloader_nu
 
 
 TRL = "model_name_or_path: meta-llama/Llama-3.2-1B\ndataset_name: d\nuse_peft: true\n"
+DPO = "model_name_or_path: gpt2\ndataset_name: d\nbeta: 0.2\nuse_liger_kernel: true\n"
 GRPO = "model_name_or_path: gpt2\ndataset_name: d\nnum_generations: 8\nmax_completion_length: 200\n"
 TUNE = """\
 model:

@@ -273,6 +273,7 @@ TRL_DPO = _trl(
         *("rpo_alpha", "sync_ref_model", "ref_model_init_kwargs", "f_divergence_type"),
     },
     "dpo",
+    {"precompute_ref_log_probs": Key("precomputed", truth)},
 )
 _GRPO: dict[str, Key | tuple[Key, ...]] = {
     "max_completion_length": key("completion", whole),

@@ -12,13 +12,10 @@ from trainwright.plan.schema import Plan
 from trainwright.ui import plans, tokens
 from trainwright.ui.glance import Glance
 from trainwright.ui.i18n import tr
-from trainwright.ui.names import (
-    gpu_name,
-    model_facts,
-    search_gpus,
-)
+from trainwright.ui.names import gpu_name, model_facts, search_gpus
 from trainwright.ui.partstaken import put_part
 from trainwright.ui.screens import applies, choices, values
+from trainwright.ui.screens.choices import named, verbatim, weights
 from trainwright.ui.screens.form import Group, Row, row_label
 from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count
 from trainwright.ui.session import Session
@@ -32,22 +29,6 @@ from trainwright.workload.engines import SHARING
 from trainwright.workload.settings import USUAL_IMPLEMENTATION
 
 _WIDTH = 340
-
-
-def _named(kind: str, keys: Sequence[str]) -> list[Choice]:
-    return [(key, Message.of(f"ui.{kind}.{key}")) for key in keys]
-
-
-def _verbatim(keys: Sequence[str]) -> list[Choice]:
-    return [(key, key) for key in keys]
-
-
-def _weights(keys: Sequence[str]) -> list[Choice]:
-    """Return types of weights; files of llama.cpp have names that everyone writes alike."""
-    named = ("none", "nf4", "fp4", "int8", "int4", "fp8")
-    return [
-        (key, Message.of(f"ui.quantization.{key}") if key in named else key.upper()) for key in keys
-    ]
 
 
 class PlanForm(Surface):
@@ -156,7 +137,7 @@ class PlanForm(Surface):
                       value=lambda plan, _: round(plan.machine.memory_gib or 0),
                       applies=values.memory_is_stated))  # fmt: skip
         system = Segmented(
-            _named("system", choices.SYSTEMS), "linux", name=Message.of("ui.key.system")
+            named("system", choices.SYSTEMS), "linux", name=Message.of("ui.key.system")
         )
         system.chosen.connect(lambda value: self._session.set_key("machine.system", value))
         group.add(Row("system", row_label(Message.of("ui.key.system")), system,
@@ -173,8 +154,9 @@ class PlanForm(Surface):
         self._model_facts = FactLine()
         group.add_wide(self._model_facts, from_column=1)
         self._combo(
-            group, "workload.task", _named("task", choices.TASKS), lambda p, _: p.workload.task
+            group, "workload.task", named("task", choices.TASKS), lambda p, _: p.workload.task
         )
+        self._objective(group)
         self._lora(group)
         frozen = Words(name=Message.of("ui.key.frozen"), absent=Message.of("ui.form.absent"))
         frozen.chosen.connect(lambda v: self._session.set_key("workload.frozen", v or None))
@@ -187,7 +169,7 @@ class PlanForm(Surface):
                      applies=applies.trains_text)  # fmt: skip
         self._number(group, "workload.inputs.mean_tokens", "tokens", absent=True,
                      applies=applies.trains_text)  # fmt: skip
-        self._combo(group, "workload.inputs.batching", _named("batching", choices.BATCHING),
+        self._combo(group, "workload.inputs.batching", named("batching", choices.BATCHING),
                     lambda p, _: p.workload.inputs.batching or "padded",
                     applies=applies.trains_text)  # fmt: skip
         self._number(group, "workload.inputs.image_size", "pixels",
@@ -204,12 +186,28 @@ class PlanForm(Surface):
         self._samples(group)
         return group
 
+    def _objective(self, group: Group) -> None:
+        """What a language model is trained for, and what it is compared with."""
+        own, *_ = choices.OBJECTIVES
+        objective = Combo(
+            named("objective", choices.OBJECTIVES), own, name=Message.of("ui.key.objective")
+        )
+        objective.chosen.connect(
+            lambda v: self._session.set_key("workload.objective", None if v == own else v)
+        )
+        group.add(Row("objective", row_label(Message.of("ui.key.objective")), objective,
+                      value=lambda p, _: p.workload.objective or own,
+                      applies=applies.has_objective))  # fmt: skip
+        self._combo(group, "workload.reference", named("reference", choices.REFERENCES),
+                    lambda p, _: p.workload.compared or choices.REFERENCES[0],
+                    applies=lambda p: p.workload.objective == "dpo")  # fmt: skip
+
     def _settings(self) -> Group:
         group = Group(Message.of("ui.group.settings"), self._labels)
         self._fixed_note = group.heading
         trains = applies.trains
         self._combo(
-            group, "settings.precision", _verbatim(choices.PRECISIONS), values.setting("precision")
+            group, "settings.precision", verbatim(choices.PRECISIONS), values.setting("precision")
         )
         self._number(group, "settings.micro_batch", "", lock=True, settings="micro_batch",
                      applies=trains)  # fmt: skip
@@ -221,10 +219,10 @@ class PlanForm(Surface):
         self._combo(group, "settings.checkpointing", spacings, values.setting("checkpointing"),
                     applies=applies.checkpoints)  # fmt: skip
         self._switch(group, "settings.activation_offload", applies=applies.checkpoints)
-        self._combo(group, "settings.optimizer", _named("optimizer", choices.OPTIMIZERS),
+        self._combo(group, "settings.optimizer", named("optimizer", choices.OPTIMIZERS),
                     values.setting("optimizer"), applies=trains)  # fmt: skip
         self._switch(group, "settings.optimizer_in_backward", applies=trains)
-        self._segments(group, "settings.optimizer_offload", _named("offload", choices.OFFLOADS),
+        self._segments(group, "settings.optimizer_offload", named("offload", choices.OFFLOADS),
                        values.setting("optimizer_offload"), applies=trains)  # fmt: skip
         rate = Decimal(
             name=Message.of("ui.key.learning_rate"), absent=Message.of("ui.form.by-task")
@@ -233,31 +231,31 @@ class PlanForm(Surface):
         group.add(Row("learning_rate", row_label(Message.of("ui.key.learning_rate")), rate,
                       value=lambda plan, _: plan.settings.learning_rate or 0.0,
                       applies=trains))  # fmt: skip
-        self._combo(group, "settings.strategy", _named("strategy", choices.STRATEGIES),
+        self._combo(group, "settings.strategy", named("strategy", choices.STRATEGIES),
                        values.setting("strategy"),
                        applies=lambda p: gpu_count(p) > 1 and p.workload.trains)  # fmt: skip
         self._sharing(group)
-        self._segments(group, "settings.attention", _verbatim(choices.ATTENTION),
+        self._segments(group, "settings.attention", verbatim(choices.ATTENTION),
                        values.setting("attention"),
                        applies=lambda p: p.workload.inputs.image_size is None)  # fmt: skip
-        self._combo(group, "settings.cross_entropy", _named("cross_entropy", choices.CROSS_ENTROPY),
+        self._combo(group, "settings.cross_entropy", named("cross_entropy", choices.CROSS_ENTROPY),
                     values.setting("cross_entropy"), applies=applies.trains_text)  # fmt: skip
-        self._combo(group, "settings.quantization", _named("quantization", choices.FROZEN),
+        self._combo(group, "settings.quantization", named("quantization", choices.FROZEN),
                     values.setting("quantization"),
                     applies=applies.quantizes)  # fmt: skip
-        self._combo(group, "settings.engine", _verbatim(choices.ENGINES), values.setting("engine"),
+        self._combo(group, "settings.engine", verbatim(choices.ENGINES), values.setting("engine"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
-        self._combo(group, "settings.quantization", _weights(choices.SERVED),
+        self._combo(group, "settings.quantization", weights(choices.SERVED),
                     values.setting("quantization"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
-        self._combo(group, "settings.kv_cache", _verbatim(choices.KV_CACHE),
+        self._combo(group, "settings.kv_cache", verbatim(choices.KV_CACHE),
                     values.setting("kv_cache"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
         share = Decimal(name=Message.of("ui.key.memory_share"), absent=Message.of("ui.form.absent"))
         share.chosen.connect(lambda v: self._session.set_key("settings.memory_share", v))
         self._add(group, "settings.memory_share", share, values.setting("memory_share"), lock=False,
                   applies=lambda p: p.settings.engine in SHARING)  # fmt: skip
-        self._combo(group, "settings.allocator", _named("allocator", choices.ALLOCATORS),
+        self._combo(group, "settings.allocator", named("allocator", choices.ALLOCATORS),
                     values.setting("allocator"))  # fmt: skip
         self._switch(group, "settings.channels_last",
                      applies=lambda p: p.workload.inputs.image_size is not None)  # fmt: skip
@@ -269,13 +267,13 @@ class PlanForm(Surface):
     def _loop(self) -> Group:
         """Who runs the step; the recipe's defaults can be set one by one."""
         group = Group(Message.of("ui.group.loop"), self._labels)
-        self._combo(group, "settings.recipe", _verbatim(choices.RECIPES),
+        self._combo(group, "settings.recipe", verbatim(choices.RECIPES),
                     lambda _, s: (s.recipe if s else None) or "plain",
                     applies=applies.trains)  # fmt: skip
-        self._combo(group, "settings.framework", _verbatim(choices.FRAMEWORKS),
+        self._combo(group, "settings.framework", verbatim(choices.FRAMEWORKS),
                     values.setting("framework"), applies=applies.trains)  # fmt: skip
         self._segments(group, "settings.optimizer_implementation",
-                       _verbatim(choices.IMPLEMENTATIONS),
+                       verbatim(choices.IMPLEMENTATIONS),
                        values.setting("optimizer_implementation"),
                        applies=lambda p: applies.updates(p) in USUAL_IMPLEMENTATION)  # fmt: skip
         momentum = Decimal(name=Message.of("ui.key.momentum"), absent=Message.of("ui.form.absent"))
@@ -290,8 +288,8 @@ class PlanForm(Surface):
             ("gradients_cleared", choices.GRADIENTS, applies.trains),
         )
         for name, known, shown in rows:
-            named = _named(name, known)
-            self._combo(group, f"settings.{name}", named, values.setting(name), applies=shown)
+            words = named(name, known)
+            self._combo(group, f"settings.{name}", words, values.setting(name), applies=shown)
         self._switch(group, "settings.double_quantization", applies=applies.quantizes)
         self._switch(group, "settings.input_gradients", applies=applies.adapts)
         self._switch(group, "settings.reentrant", applies=applies.trains)
@@ -303,7 +301,7 @@ class PlanForm(Surface):
     def _input(self) -> Group:
         group = Group(Message.of("ui.group.input"), self._labels)
         layouts = ("absent", "synthetic", "files", "shards", "memory")
-        layout = Combo(_named("dataset", layouts), "absent", name=Message.of("ui.key.dataset"))
+        layout = Combo(named("dataset", layouts), "absent", name=Message.of("ui.key.dataset"))
         layout.chosen.connect(self._choose_dataset)
         group.add(Row("dataset", row_label(Message.of("ui.key.dataset")), layout,
                       value=lambda plan, _: values.dataset(plan)))  # fmt: skip
@@ -404,7 +402,7 @@ class PlanForm(Surface):
         holder = Pair(rank, alpha)
         group.add(Row("lora", row_label(Message.of("ui.key.lora")), holder, value=values.lora_of,
                       applies=applies.adapts))  # fmt: skip
-        self._combo(group, "workload.lora.variant", _named("variant", choices.VARIANTS),
+        self._combo(group, "workload.lora.variant", named("variant", choices.VARIANTS),
                     lambda p, _: p.workload.lora.variant if p.workload.lora else "lora",
                     applies=applies.adapts)  # fmt: skip
         dropout = Decimal(

@@ -40,12 +40,20 @@ class TiledLoss(step.ChunkedLoss):
         Raises:
             ValueError: the model does something with what its head returns.
         """
+        return self.each(output, labels).sum() / count
+
+    def each(self, output: Any, labels: torch.Tensor) -> torch.Tensor:
+        """Return the loss of each next token of each row.
+
+        Raises:
+            ValueError: the model does something with what its head returns.
+        """
         hidden = self.input_of(output)[:, -labels.size(1) : -1]
         labels = labels[:, 1:]
         head: Any = self.head
         taken = _Taken.apply(hidden, labels != step.IGNORED)  # type: ignore[no-untyped-call]
         losses = _Tiled.apply(taken, head.weight, head.bias, labels.reshape(-1), self.rows)  # type: ignore[no-untyped-call]
-        return losses.sum() / count  # type: ignore[no-any-return]
+        return losses.view(labels.shape)  # type: ignore[no-any-return]
 
 
 class _Taken(torch.autograd.Function):
