@@ -851,7 +851,8 @@ def test_a_small_window_keeps_its_size_and_every_place(
         window.go(screen)
         spin(50)
         assert (screen, window.width(), window.height()) == (screen, 1024, 640)
-    assert not any(place.visibleRegion().isEmpty() for place in window.rail._places)
+    listed = [place for place in window.rail._places if not place.isHidden()]
+    assert not any(place.visibleRegion().isEmpty() for place in listed)
 
 
 @pytest.mark.parametrize("work", ["search", "trace"])

@@ -31,6 +31,7 @@ SCREENS = (
     "start",
     "plan",
     "advise",
+    "compare",
     "export",
     "machine",
     "build",
@@ -215,6 +216,18 @@ def answered_build(window: Any) -> None:
     assert screen.pair.isVisible()
 
 
+def compared(window: Any) -> None:
+    """Show four plans side by side."""
+    screen = window.screen_named("compare")
+    while screen.add.isEnabled():
+        screen.add_file(OTHER)
+    for _ in range(500):
+        spin(20)
+        if screen.table is not None:
+            break
+    assert len(screen.table.heads()) == 5
+
+
 def waiting_rows(window: Any) -> None:
     """Show rows of a list that no part is known for."""
     from trainwright.prices.imports import Row, waiting
@@ -245,7 +258,7 @@ def walk(window: Any, languages: tuple[str, ...] = ("en", "ko", "long")) -> list
         window.screen_named("catalog").show_tab("guide")
         settle(window)
         found.extend(f"{language} {problem}" for problem in problems(window, "storage guide"))
-        for look in (answered_build, waiting_rows):
+        for look in (compared, answered_build, waiting_rows):
             look(window)
             settle(window)
             found.extend(f"{language} {problem}" for problem in problems(window, look.__name__))

@@ -14,7 +14,7 @@ from trainwright.advise.whatif import NEXT_TO_NOTHING, WhatIf, whatifs
 from trainwright.advise.whatif import as_json as whatifs_as_json
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.comparing import Answered, compared
+from trainwright.cli.comparing import compared
 from trainwright.cli.parsing import Command, NamedPath, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
@@ -26,9 +26,10 @@ from trainwright.export.page import page as written_page
 from trainwright.messages import Message
 from trainwright.messages.units import gib, percent
 from trainwright.plan import file
+from trainwright.plan.comparing import Answered
 from trainwright.plan.evaluate import Facts, evaluate, operators_of, with_limits
 from trainwright.plan.report import Report, Verdict, as_json, roofs_as_json
-from trainwright.plan.saying import memory_totals, times, verdict
+from trainwright.plan.saying import bottleneck, memory_totals, times, verdict
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving_rows import serving_rows
 from trainwright.workload.defaults import meaningful
@@ -77,7 +78,7 @@ def command(
     """Evaluate the plan; with others, side by side."""
     if others:
         sources = (source, *(replace(source, plan=other) for other in others))
-        return compared(tuple(_answered(one, terminal) for one in sources), verdict)
+        return compared(tuple(_answered(one, terminal) for one in sources))
     answered = _answered(source, terminal)
     plan, facts, report = answered.plan, answered.facts, answered.report
     if page is not None:
@@ -151,7 +152,7 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         screen.table(
             [(each.name, each, screen.interval(each)) for each in times(report)]
             + [
-                (Message.of("cli.estimate.bottleneck"), _bottleneck(report), ""),
+                (Message.of("cli.estimate.bottleneck"), bottleneck(report), ""),
             ],
             title=Message.of(
                 f"cli.estimate.time{'-unfit' if report.verdict is Verdict.NO else ''}"
@@ -314,11 +315,6 @@ def _share(part: Quantity, whole: Quantity) -> Quantity | str:
     if not whole.value:
         return ""
     return Quantity(part.name, part.value / whole.value, Unit.RATIO, Kind.YOURS)
-
-
-def _bottleneck(report: Report) -> Message:
-    name = report.time.bottleneck
-    return Message.of(f"cli.bottleneck.{name}" if name is not None else "time.not-predicted")
 
 
 def _settings(plan: Plan, report: Report) -> list[tuple[str, object]]:

@@ -47,6 +47,12 @@ def times(report: Report) -> tuple[Quantity, ...]:
     return tuple(each for each in found if each is not None)
 
 
+def bottleneck(report: Report) -> Message:
+    """Return what limits the speed."""
+    name = report.time.bottleneck
+    return Message.of(f"cli.bottleneck.{name}" if name is not None else "time.not-predicted")
+
+
 def about(plan: Plan, facts: Facts) -> tuple[str | Message, ...]:
     """Return what a plan is about: model, task, length of a sample where it has one, GPUs."""
     tokens = facts.inputs.sequence_length

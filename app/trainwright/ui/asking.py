@@ -29,8 +29,17 @@ def file_to_open(parent: QWidget) -> Path | None:
 
 def plan_to_add(parent: QWidget) -> Path | None:
     """Ask for another plan that the same PC is for; None where nobody chose."""
+    return _other_plan(parent, tr("pc.work.add"))
+
+
+def plan_to_compare(parent: QWidget) -> Path | None:
+    """Ask for another plan to compare with; None where nobody chose."""
+    return _other_plan(parent, tr("ui.compare.add"))
+
+
+def _other_plan(parent: QWidget, title: str) -> Path | None:
     kinds = tr("ui.open.filter") + " (*.plan.yaml)"
-    return filedialogs.file_to_read(parent, tr("pc.work.add"), kinds)
+    return filedialogs.file_to_read(parent, title, kinds)
 
 
 def file_to_save(parent: QWidget, plan_name: str) -> Path | None:

@@ -88,6 +88,8 @@ class Session(QObject):
         self.diagnosed: object = None
         """The evidence or error that Diagnose shows; a screen that is built anew shows it again."""
         self.cut: object = None  # the board of instances, likewise
+        self.compared: tuple[Plan, ...] = ()
+        """Plans that Compare shows with this one."""
         self.recent_models: Callable[[], tuple[str, ...]] = tuple
         """Ids of models picked lately; the window knows them."""
         self._history: History | None = None

@@ -33,7 +33,7 @@ class MigHead(QWidget):
         line = QHBoxLayout(self)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(tokens.S)
-        line.addWidget(Label(Message.of("ui.mig.title"), px=tokens.FIGURE, weight=600))
+        line.addWidget(Label(Message.of("ui.place.mig"), px=tokens.FIGURE, weight=600))
         line.addSpacing(tokens.M)
         line.addWidget(self.gpu)
         line.addWidget(Label(Message.of("ui.mig.gpus"), px=tokens.LABEL, colour="text2"))

@@ -92,7 +92,7 @@ class StartScreen(Scroll):
         card.column.addWidget(Heading(Message.of("ui.start.buying")))
         lead = Message.of("ui.start.buying.lead")
         card.column.addWidget(Label(lead, px=tokens.LABEL, colour="text2", wrap=True))
-        self.buy = Button(Message.of("ui.start.buy"), "secondary", "shopping-cart")
+        self.buy = Button(Message.of("ui.place.build"), "secondary", "shopping-cart")
         self.buy.clicked.connect(self._emitter("buy", None))
         card.column.addWidget(self.buy)
         return card
