@@ -20,7 +20,6 @@ from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
 from trainwright.estimate.inputs import Pipeline
 from trainwright.estimate.roofpoints import RoofPoint, Roofs
-from trainwright.estimate.scaling import ScalingPoint
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.export.page import page as written_page
 from trainwright.messages import Message
@@ -29,7 +28,15 @@ from trainwright.plan import file
 from trainwright.plan.comparing import Answered
 from trainwright.plan.evaluate import Facts, evaluate, operators_of, with_limits
 from trainwright.plan.report import Report, Verdict, as_json, roofs_as_json
-from trainwright.plan.saying import bottleneck, memory_totals, times, verdict
+from trainwright.plan.saying import (
+    bottleneck,
+    memory_totals,
+    pipeline_rows,
+    scaling_rows,
+    times,
+    unpredicted_notes,
+    verdict,
+)
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving_rows import serving_rows
 from trainwright.workload.defaults import meaningful
@@ -159,7 +166,7 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
             ),
         )
     if facts.machine.gpu_count > 1 and time.scaling:
-        _show_scaling(screen, time.scaling)
+        _show_scaling(screen, report)
     if time.pipeline is not None:
         _show_pipeline(screen, time.pipeline)
     if report.serving is not None:
@@ -170,8 +177,7 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         title=Message.of("cli.estimate.settings"),
     )
     _show_checks(screen, report)
-    notes = [note for note in report.notes if note != time.refusal]
-    if notes:
+    if notes := unpredicted_notes(report):
         screen.say("cli.estimate.notes", "bold")
         screen.bullets(notes)
     screen.line()
@@ -264,20 +270,12 @@ def _effect(one: WhatIf) -> tuple[str | Message, str]:
     return f"{'+' if one.gain > 0 else '−'}{percent(abs(one.gain))}", memory
 
 
-def _show_scaling(screen: "Screen", points: tuple[ScalingPoint, ...]) -> None:
+def _show_scaling(screen: "Screen", report: Report) -> None:
     """Print the rate of 1 to all GPUs, and how much of their number it is."""
+    names = ("gpus", "batch", "rate", "efficiency")
     screen.table(
-        [
-            (
-                *(screen.count(each.gpus), screen.count(each.effective_batch)),
-                *(each.samples_per_second, each.efficiency, screen.interval(each.efficiency)),
-            )
-            for each in points
-        ],
-        headings=[
-            *(Message.of(f"cli.scaling.{n}") for n in ("gpus", "batch", "rate", "efficiency")),
-            "",
-        ],
+        [(*row, screen.interval(row[-1])) for row in scaling_rows(report)],
+        headings=[*(Message.of(f"cli.scaling.{name}") for name in names), ""],
         title=Message.of("cli.estimate.scaling"),
         numbers=(0, 1, 2, 3),
     )
@@ -285,26 +283,11 @@ def _show_scaling(screen: "Screen", points: tuple[ScalingPoint, ...]) -> None:
 
 def _show_pipeline(screen: "Screen", pipeline: Pipeline) -> None:
     """Print what each stage of the input passes on, and what would help."""
-    unknown = Message.of("pipeline.cannot-check")
-    rows: list[tuple[Message | Quantity | str, ...]] = [
-        (
-            Message.of(f"pipeline.stage.{name}"),
-            rate if rate is not None else unknown,
-            screen.interval(rate) if rate is not None else "",
-        )
-        for name, rate in pipeline.stages
-    ]
-    slowest = Message.of(f"pipeline.stage.{pipeline.bottleneck}")
-    rows.append((Message.of("cli.estimate.input-limit"), slowest, ""))
-    if (loader := pipeline.recommended) is not None:
-        value = Message.of(
-            "cli.estimate.loader-value",
-            workers=loader.num_workers,
-            prefetch=loader.prefetch_factor,
-            memory=loader.host_bytes,
-        )
-        rows.append((Message.of("cli.estimate.loader"), value, ""))
-    screen.table(rows, title=Message.of("cli.estimate.input"))
+    screen.table(
+        [(name, value, screen.interval(value) if isinstance(value, Quantity) else "")
+         for name, value in pipeline_rows(pipeline)],
+        title=Message.of("cli.estimate.input"),
+    )  # fmt: skip
     if pipeline.remedies:
         screen.say("cli.estimate.remedies", "bold")
         screen.bullets(message for _, message in pipeline.remedies)
