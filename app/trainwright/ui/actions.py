@@ -73,8 +73,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("theme", "view", "moon", "F2"),
     Action("language", "view", "translate", "F3"),
     Action("full-screen", "view", "arrows-out", "F11"),
-    Action("learn-quantisation", "help", "graduation-cap", "Ctrl+F1"),
-    Action("learn-second-gpu", "help", "graduation-cap", "Ctrl+F2"),
+    Action("learn", "help", "graduation-cap", "Ctrl+F1"),
     Action("shortcuts", "help", "keyboard", "Ctrl+/"),
     Action("about", "help", "info", "Shift+F1"),
 )

@@ -85,19 +85,14 @@ def show_review(parent: QWidget, tool: str, lines: Sequence[Message]) -> None:
 
 
 def show_lesson(parent: QWidget, lesson: str, session: "Session") -> None:
-    """Show a lesson with the numbers of the plan, a sentence or two a paragraph."""
-    from trainwright.plan.lessons import LESSONS
-    from trainwright.ui.widgets.questiondialog import QuestionDialog
+    """Show a lesson with the numbers of the plan."""
+    from trainwright.ui.widgets.lessonpage import LessonPage
 
     if session.plan is None or session.facts is None or session.report is None:
         return
-    lines = tuple(LESSONS[lesson](session.plan, session.facts, session.report))
-    dialog = QuestionDialog(parent, Message.of(f"ui.action.learn-{lesson}"),
-                            Message.of("lesson.live"))  # fmt: skip
-    dialog.offer(("close",), "close")
-    dialog.list_lines(lines)
-    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    dialog.open()
+    page = LessonPage(parent, (session.plan, session.facts, session.report), lesson)
+    page.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    page.open()
 
 
 def show_about(parent: QWidget) -> None:

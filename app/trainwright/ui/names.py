@@ -92,7 +92,17 @@ def machine_line(plan: Plan) -> str:
 
 
 def find_things(text: str) -> list[Option]:
-    """Return models and GPUs for the palette; the key says which of the two."""
+    """Return lessons, models and GPUs for the palette; the key says which."""
     models = [Option(f"model:{o.key}", o.title, tr("ui.key.model")) for o in search_models(text)]
     gpus = [Option(f"gpu:{o.key}", o.title, o.note) for o in search_gpus(text)]
-    return [*models[:8], *gpus[:12]]
+    return [*search_lessons(text), *models[:8], *gpus[:12]]
+
+
+def search_lessons(text: str) -> list[Option]:
+    """Return the lessons whose title has every word."""
+    from trainwright.plan.lessons import LESSONS
+
+    words = [plain(word) for word in text.split()]
+    titles = {name: tr(f"lesson.{name}") for name in LESSONS}
+    found = (name for name in titles if all(word in plain(titles[name]) for word in words))
+    return [Option(f"lesson:{name}", titles[name], tr("ui.action.learn")) for name in found]

@@ -93,8 +93,7 @@ class Window(QMainWindow):
             "theme": self.switch_theme,
             "language": self.switch_language,
             "full-screen": self.switch_full_screen,
-            "learn-quantisation": partial(self.teach, "quantisation"),
-            "learn-second-gpu": partial(self.teach, "second-gpu"),
+            "learn": partial(self.teach, "quantisation"),
             "shortcuts": self.show_shortcuts,
             "about": partial(asking.show_about, self),
         }
@@ -257,6 +256,7 @@ class Window(QMainWindow):
         self.session.recent_models = lambda: self.preferences.recent_models
         self.session.model_chosen.connect(self.preferences.picked)
         self.session.file_wanted.connect(self.ask_open)
+        self.session.lesson_wanted.connect(self.teach)
 
     def _notice(self, message: Message) -> None:
         self.notice.say(say(message))
@@ -300,7 +300,7 @@ class Window(QMainWindow):
 
     def _show_answer(self) -> None:
         report = self.session.report if self.session else None
-        for id in ("copy-summary", "share", "learn-quantisation", "learn-second-gpu"):
+        for id in ("copy-summary", "share", "learn"):
             settled = report is not None and not (self.session and self.session.provisional)
             self.actions_by_id[id].setEnabled(settled)
         if report is not None:
@@ -418,6 +418,9 @@ class Window(QMainWindow):
         if kind == "action":
             self.actions_by_id[id].trigger()
             return
+        if kind == "lesson":
+            self.teach(id)
+            return
         screen: Any = self.screen_named("plan")
         getattr(screen.form, kind).chosen.emit(id)
 
@@ -453,7 +456,7 @@ class Window(QMainWindow):
 
     def teach(self, lesson: str) -> None:
         """Show a lesson with the numbers of the plan."""
-        if self.session is not None:
+        if self.session is not None and self.actions_by_id["learn"].isEnabled():
             asking.show_lesson(self, lesson, self.session)
 
     # Events
