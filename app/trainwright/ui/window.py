@@ -26,7 +26,7 @@ from trainwright import __version__
 from trainwright.data import resources
 from trainwright.messages import Message
 from trainwright.quoting import visible
-from trainwright.ui import actions, asking, dropping, i18n, places, status, theme, tokens
+from trainwright.ui import actions, asking, dropping, i18n, places, status, theme, tokens, usual
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.preferences import Preferences
@@ -440,6 +440,7 @@ class Window(QMainWindow):
         assert isinstance(app, QApplication)
         theme.apply(app, theme.resolve(self.preferences.theme, app))
         i18n.use(self.preferences.spoken_language())
+        usual.use(self.preferences.usual)
         self.rebuild()
 
     def switch_full_screen(self) -> None:
