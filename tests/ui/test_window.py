@@ -427,6 +427,39 @@ def test_the_palette_finds_actions_models_and_gpus(opened, qtbot):
     assert window.session.plan.model.preset == "gpt2"
 
 
+def test_the_palette_finds_examples_files_and_parts_from_the_first_screen_on(opened):
+    window = opened(plan=None)
+    found = [option.key for option in window._find_things("llama 8b lora")]
+    assert f"example:{fakes.EXAMPLE}" in found
+    part = next(
+        key for key in (o.key for o in window._find_things("990 pro 2tb")) if "storage/" in key
+    )
+    window._run_chosen(part)
+    assert window.place == "catalog"
+    assert window._screens["catalog"].tabs.value == "storage"
+    window._run_chosen(f"example:{fakes.EXAMPLE}")
+    assert window.session.plan == read(fakes.EXAMPLE)
+
+
+def test_a_command_that_cannot_run_says_what_it_needs(opened):
+    window = opened(plan=None)
+    for command, words in (("make-it-fit", "open plan"), ("undo", "Nothing to undo"),
+                           ("share", "figures of a plan")):  # fmt: skip
+        window._run_chosen(f"action:{command}")
+        assert words in window.notice.text
+
+
+def test_the_menu_lists_every_command_below_five_titles(opened):
+    window = opened()
+    menu = window._tools["more"].menu()
+    below = [title.menu() for title in menu.actions()]
+    assert len(below) == 5
+    listed = [action for each in below for action in each.actions()]
+    assert sorted(a.text() for a in listed) == sorted(
+        a.text() for a in window.actions_by_id.values()
+    )
+
+
 def test_models_are_found_in_korean_and_decomposed_jamo(opened):
     import unicodedata
 

@@ -89,20 +89,3 @@ def machine_line(plan: Plan) -> str:
     if machine.nodes > 1:
         parts.append(tr("ui.machine.nodes", count=machine.nodes))
     return " · ".join([model_name(plan), *parts])
-
-
-def find_things(text: str) -> list[Option]:
-    """Return lessons, models and GPUs for the palette; the key says which."""
-    models = [Option(f"model:{o.key}", o.title, tr("ui.key.model")) for o in search_models(text)]
-    gpus = [Option(f"gpu:{o.key}", o.title, o.note) for o in search_gpus(text)]
-    return [*search_lessons(text), *models[:8], *gpus[:12]]
-
-
-def search_lessons(text: str) -> list[Option]:
-    """Return the lessons whose title has every word."""
-    from trainwright.plan.lessons import LESSONS
-
-    words = [plain(word) for word in text.split()]
-    titles = {name: tr(f"lesson.{name}") for name in LESSONS}
-    found = (name for name in titles if all(word in plain(titles[name]) for word in words))
-    return [Option(f"lesson:{name}", titles[name], tr("ui.action.learn")) for name in found]

@@ -150,10 +150,10 @@ class Window(QMainWindow):
     def _menu(self, parent: QWidget) -> QMenu:
         menu = QMenu(parent)
         for group in actions.GROUPS:
-            menu.addSection(tr(f"ui.group.{group}"))
+            below = menu.addMenu(tr(f"ui.group.{group}"))
             for action in actions.ACTIONS:
                 if action.group == group:
-                    menu.addAction(self.actions_by_id[action.id])
+                    below.addAction(self.actions_by_id[action.id])
         return menu
 
     def rebuild(self) -> None:
@@ -402,27 +402,21 @@ class Window(QMainWindow):
             getattr(screen.form, what).open()
 
     def open_palette(self) -> None:
-        """Search for anything to do, a model or a GPU."""
+        """Search for anything to do, a file, a lesson, a model or a part."""
         from trainwright.ui.widgets.palette import open_palette
 
         popup = open_palette(self, self._find_things)
         popup.chosen.connect(self._run_chosen)
 
     def _find_things(self, text: str) -> "list[Option]":
-        from trainwright.ui.names import find_things
+        from trainwright.ui.finding import find
 
-        return find_things(text) if self.session and self.session.plan else []
+        return find(self, text) if self.session is not None else []
 
     def _run_chosen(self, key: str) -> None:
-        kind, _, id = key.partition(":")
-        if kind == "action":
-            self.actions_by_id[id].trigger()
-            return
-        if kind == "lesson":
-            self.teach(id)
-            return
-        screen: Any = self.screen_named("plan")
-        getattr(screen.form, kind).chosen.emit(id)
+        from trainwright.ui.finding import run
+
+        run(self, key)
 
     def switch_theme(self) -> None:
         """Turn from light to dark, or back."""

@@ -75,6 +75,7 @@ class SettingsScreen(Scroll):
         self.scale.chosen.connect(self._set_scale)
         self.scale_says = Label("", px=tokens.LABEL, colour="text2", wrap=True)
         _line(grid, 2, name, self.scale)
+        self.scale_says.hide()
         grid.addWidget(self.scale_says, 3, 1, 1, 2)
         self.theme.chosen.connect(self._set_theme)
         self.language.chosen.connect(self._set_language)
@@ -136,6 +137,7 @@ class SettingsScreen(Scroll):
     def _set_scale(self, value: str) -> None:
         self._preferences.scale = int(value)
         self.scale_says.tell(Message.of("ui.settings.scale.next"))
+        self.scale_says.show()
 
     def _reset(self) -> None:
         self._preferences.reset()

@@ -101,7 +101,7 @@ class StartScreen(Scroll):
 
     def _computer_card(self) -> Surface:
         card = Surface(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.S)
-        card.column.addWidget(Heading(Message.of("ui.start.computer")))
+        card.column.addWidget(Heading(Message.of("ui.place.computer")))
         self._readings = QVBoxLayout()
         self._readings.setSpacing(6)
         self._readings.addWidget(
