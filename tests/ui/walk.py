@@ -13,7 +13,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QEventLoop, QRectF, Qt, QTimer
+from PySide6.QtCore import QEventLoop, QPoint, QRectF, Qt, QTimer
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -163,6 +164,31 @@ def spoken_name(widget: QWidget) -> str:
     owner = widget.parent()
     inner = widget.objectName().startswith("qt_") or type(widget) is QWidget
     return owner.accessibleName() if inner and isinstance(owner, QWidget) else ""
+
+
+class Mouse:
+    """Clicks, and counts them."""
+
+    def __init__(self) -> None:
+        self.clicks = 0
+
+    def click(self, widget: QWidget, at: QPoint | None = None) -> None:
+        """Click the middle of a widget that is seen, or a place in it."""
+        assert widget.isVisible()
+        self.clicks += 1
+        where = at if at is not None else QPoint(widget.width() // 2, widget.height() // 2)
+        QTest.mouseClick(widget, Qt.MouseButton.LeftButton, pos=where)
+        QApplication.processEvents()
+
+    def pick(self, opener: QWidget, title: str) -> None:
+        """Open a list and choose from it."""
+        self.click(opener)
+        popup: Any = QApplication.activePopupWidget()
+        model = popup.list.model()
+        rows = (model.index(row, 0) for row in range(model.rowCount()))
+        wanted = next(row for row in rows if row.data() == title)
+        popup.list.scrollTo(wanted)
+        self.click(popup.list.viewport(), popup.list.visualRect(wanted).center())
 
 
 def spin(milliseconds: int) -> None:
