@@ -1,5 +1,6 @@
 """What a person does in the window, and what they see then."""
 
+import shlex
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ from typing import Any
 
 import fakes
 import pytest
+from packaging.requirements import Requirement
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QKeySequence
 from PySide6.QtTest import QTest
@@ -412,6 +414,14 @@ def test_export_previews_and_saves_every_file(opened, tmp_path, qtbot):
         for path, text in export._files.items():
             written = tmp_path / f"llama-8b-lora-{name}" / path
             assert written.read_text(encoding="utf-8") == text
+        assert export.saved.isVisible()
+        export._go_on("copy")
+        commands = QApplication.clipboard().text().splitlines()
+        assert shlex.split(commands[0])[1] == str(tmp_path / f"llama-8b-lora-{name}")
+        assert {"torch", "transformers", "peft"} <= {
+            Requirement(word).name for word in shlex.split(commands[1])[2:]
+        }
+        assert "--synthetic" in commands[2]
 
 
 def test_the_palette_finds_actions_models_and_gpus(opened, qtbot):

@@ -7,6 +7,7 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
+from trainwright.build.cost import HOUSEHOLD_KWH, USD_PER_KWH
 from trainwright.messages import Message
 from trainwright.profile import interpreter
 from trainwright.ui import asking, tokens, usual
@@ -110,9 +111,10 @@ class SettingsScreen(Scroll):
             grid, 1, "currency", ("language", "USD", "KRW"), known.currency or "language"
         )
         self.currency.chosen.connect(self._set_currency)
-        absent = Message.of("pc.cost.assumed")
-        for line, key in enumerate(("usd_per_kwh", "household_kwh"), start=2):
+        assumed = {"usd_per_kwh": USD_PER_KWH, "household_kwh": HOUSEHOLD_KWH}
+        for line, (key, value) in enumerate(assumed.items(), start=2):
             name = Message.of(f"ui.settings.{key}")
+            absent = f"{value:g} ({tr('pc.cost.assumed')})"
             field = Decimal(name=name, absent=absent)
             field.show_value(getattr(known, key) or 0.0)
             field.chosen.connect(partial(self._set_energy, key))
