@@ -1,5 +1,6 @@
 """What a person does in the window, and what they see then."""
 
+import shlex
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ from typing import Any
 
 import fakes
 import pytest
+from packaging.requirements import Requirement
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QKeySequence
 from PySide6.QtTest import QTest
@@ -412,6 +414,14 @@ def test_export_previews_and_saves_every_file(opened, tmp_path, qtbot):
         for path, text in export._files.items():
             written = tmp_path / f"llama-8b-lora-{name}" / path
             assert written.read_text(encoding="utf-8") == text
+        assert export.saved.isVisible()
+        export._go_on("copy")
+        commands = QApplication.clipboard().text().splitlines()
+        assert shlex.split(commands[0])[1] == str(tmp_path / f"llama-8b-lora-{name}")
+        assert {"torch", "transformers", "peft"} <= {
+            Requirement(word).name for word in shlex.split(commands[1])[2:]
+        }
+        assert "--synthetic" in commands[2]
 
 
 def test_the_palette_finds_actions_models_and_gpus(opened, qtbot):
@@ -425,6 +435,39 @@ def test_the_palette_finds_actions_models_and_gpus(opened, qtbot):
     assert window.session.plan.machine.gpus[0].id == "rtx-3090"
     window._run_chosen("model:gpt2")
     assert window.session.plan.model.preset == "gpt2"
+
+
+def test_the_palette_finds_examples_files_and_parts_from_the_first_screen_on(opened):
+    window = opened(plan=None)
+    found = [option.key for option in window._find_things("llama 8b lora")]
+    assert f"example:{fakes.EXAMPLE}" in found
+    part = next(
+        key for key in (o.key for o in window._find_things("990 pro 2tb")) if "storage/" in key
+    )
+    window._run_chosen(part)
+    assert window.place == "catalog"
+    assert window._screens["catalog"].tabs.value == "storage"
+    window._run_chosen(f"example:{fakes.EXAMPLE}")
+    assert window.session.plan == read(fakes.EXAMPLE)
+
+
+def test_a_command_that_cannot_run_says_what_it_needs(opened):
+    window = opened(plan=None)
+    for command, words in (("make-it-fit", "open plan"), ("undo", "Nothing to undo"),
+                           ("share", "figures of a plan")):  # fmt: skip
+        window._run_chosen(f"action:{command}")
+        assert words in window.notice.text
+
+
+def test_the_menu_lists_every_command_below_five_titles(opened):
+    window = opened()
+    menu = window._tools["more"].menu()
+    below = [title.menu() for title in menu.actions()]
+    assert len(below) == 5
+    listed = [action for each in below for action in each.actions()]
+    assert sorted(a.text() for a in listed) == sorted(
+        a.text() for a in window.actions_by_id.values()
+    )
 
 
 def test_models_are_found_in_korean_and_decomposed_jamo(opened):
@@ -866,7 +909,8 @@ def test_a_small_window_keeps_its_size_and_every_place(
         window.go(screen)
         spin(50)
         assert (screen, window.width(), window.height()) == (screen, 1024, 640)
-    assert not any(place.visibleRegion().isEmpty() for place in window.rail._places)
+    listed = [place for place in window.rail._places if not place.isHidden()]
+    assert not any(place.visibleRegion().isEmpty() for place in listed)
 
 
 @pytest.mark.parametrize("work", ["search", "trace"])

@@ -137,7 +137,7 @@ class Screen:
 
     def _branch(self, quantity: Quantity) -> Tree:
         head = Text(f"{self.text(quantity.name)}  {self.text(quantity)}")
-        for detail in (quantity.formula, quantity.source):
+        for detail in (quantity.formula, figures.source(quantity.source, self.language)):
             if detail:
                 head.append(f"  {visible(detail)}", "dim")
         if quantity.note is not None:

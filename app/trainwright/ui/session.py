@@ -56,6 +56,8 @@ class Session(QObject):
     """A shipped model was picked: the window remembers it."""
     file_wanted = Signal()
     """A person wants to name a file of their own."""
+    lesson_wanted = Signal(str)
+    """A person wants to know what a setting is about."""
 
     def __init__(self, core: Core) -> None:
         super().__init__()
@@ -88,6 +90,7 @@ class Session(QObject):
         self.diagnosed: object = None
         """The evidence or error that Diagnose shows; a screen that is built anew shows it again."""
         self.cut: object = None  # the board of instances, likewise
+        self.compared: tuple[Plan, ...] = ()  # plans that Compare shows with this one
         self.recent_models: Callable[[], tuple[str, ...]] = tuple
         """Ids of models picked lately; the window knows them."""
         self._history: History | None = None

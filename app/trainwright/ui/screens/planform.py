@@ -1,12 +1,14 @@
 """The left side of Plan: machine, workload, settings, input; each setting fixed or free."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from trainwright.messages import Message
 from trainwright.messages.keys import short, value_name
+from trainwright.plan.lessons import LESSON_OF
 from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
 from trainwright.ui import plans, tokens
@@ -16,8 +18,8 @@ from trainwright.ui.names import gpu_name, model_facts, search_gpus
 from trainwright.ui.partstaken import put_part
 from trainwright.ui.screens import applies, choices, values
 from trainwright.ui.screens.choices import named, verbatim, weights
-from trainwright.ui.screens.form import Group, Row, row_label
-from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count
+from trainwright.ui.screens.form import Group, Row, row_label, taught
+from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count, label_width
 from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Hairline, Scroll, Surface
 from trainwright.ui.widgets.buttons import Lock
@@ -39,7 +41,7 @@ class PlanForm(Surface):
         self._session = session
         self._fixed: QWidget | None = None
         self._groups: list[Group] = []
-        self._labels = self._label_width()
+        self._labels = label_width()
         body = QWidget()
         self._column = QVBoxLayout(body)
         self._column.setContentsMargins(tokens.XL, tokens.L, tokens.M, tokens.L)
@@ -52,19 +54,6 @@ class PlanForm(Surface):
         self.column.addWidget(self._scroll)
         session.reported.connect(self.refresh)
         self.refresh()
-
-    def _label_width(self) -> int:
-        keys = ("gpu", "count", "model", "effective_batch", "samples", "micro_batch", "lora",
-                "accumulation", "checkpointing", "optimizer", "channels_last", "prompt_tokens",
-                "loader.prefetch_factor", "allocator", "sequence_length", "power_limit",
-                "learning_rate", "strategy", "optimizer_in_backward", "optimizer_offload",
-                "mean_tokens", "lora.variant", "lora.dropout", "virtual_tokens", "frozen",
-                "activation_offload", "cross_entropy", "optimizer_implementation", "momentum",
-                "kbit_preparation", "double_quantization", "adapter_dtype", "scores_upcast",
-                "loss_in_model", "expanded_heads", "separate_experts", "softmax_inputs",
-                "memory_share", "input_gradients", "output_kept", "gradients_cleared",
-                "recipe", "framework", "reentrant", "position_tables")  # fmt: skip
-        return max(int(tokens.width(tr(f"ui.key.{key}"))) + 2 for key in keys)
 
     def refresh(self) -> None:
         """Show the plan as it stands."""
@@ -320,7 +309,10 @@ class PlanForm(Surface):
         made = Lock(name, free=False) if lock else None
         if made is not None:
             made.clicked.connect(self._toggle(key, value))
-        group.add(Row(key, row_label(name), control, made, value, applies))
+        label: QWidget = row_label(name)
+        if (lesson := LESSON_OF.get(key.removeprefix("settings."))) is not None:
+            label = taught(row_label(name), partial(self._session.lesson_wanted.emit, lesson))
+        group.add(Row(key, label, control, made, value, applies))
 
     def _toggle(self, key: str, value: Any) -> Callable[[bool], None]:
         def toggled(free: bool) -> None:
