@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from trainerfiles import (
+    ACCELERATE,
     AXOLOTL,
     FACTORY,
     GRPO,
@@ -16,6 +17,7 @@ from trainerfiles import (
     TRL,
     TUNE,
     Files,
+    args,
     reviewed,
 )
 
@@ -121,6 +123,7 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
       "l.yaml": LIGHTNING + "  init_args: {backbone: resnet50}\n"},
      {"settings.micro_batch": 8, "workload.effective_batch": 32}),
     ({"pod.yaml": POD}, {"settings.engine": "vllm", "workload.inputs.prompt_tokens": 3840}),
+    ({"a.yaml": ACCELERATE, "t.json": args(), "m.py": SCRIPT}, {"settings.recipe": "hf-trainer"}),
     ({"n.sh": NEMO}, {"settings.micro_batch": 2, "workload.task": "lora",
                       "model.preset": "llama-3.1-8b"}),
     ({"compose.yaml": COMPOSE}, {"workload.task": "infer", "settings.engine": "sglang",
