@@ -20,6 +20,7 @@ _NEARLY: dict[str, tuple[str, float, float]] = {
     "rank": ("lora.rank", 0.03, 0.03),
     "targets": ("lora.targets", 0.15, 0.02),
     "precision": ("precision", 0.02, 0.02),
+    "single": ("micro_batch", 0.02, 0.02),
 }
 """What differs -> the plan's key, and by which share it changes a step's memory at most: as it is,
 and where all blocks are checkpointed.
@@ -72,6 +73,11 @@ def nearest(spec: TraceSpec, *, checkpointed: bool = False) -> Nearby | None:
     loss = "full" if method.cross_entropy == "full" else "chunked"
     near = replace(plain, cross_entropy=loss)  # type: ignore[arg-type]
     profile = stored(replace(spec, method=near, lora=DEFAULT_LORA, precision=precision))
+    if profile is None and spec.single:  # batch 1 takes other paths in few places
+        differs.append("single")
+        profile = stored(
+            replace(spec, method=near, lora=DEFAULT_LORA, precision=precision, single=False)
+        )
     if profile is None:
         return None
     found = [_NEARLY[name] for name in differs]

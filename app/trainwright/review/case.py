@@ -13,7 +13,7 @@ from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
 from trainwright.quoting import dotted, json_text
-from trainwright.review.facts import Fact, Facts
+from trainwright.review.facts import AUTO, Fact, Facts
 from trainwright.review.files import Source
 from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.interpret import Interpreted
@@ -92,10 +92,14 @@ class Case:
         return next(((change,) for source, change in ways if source.format in SPANS), ())
 
     def _saying(self, name: str, value: Any) -> Iterator[tuple[Source, Change]]:
-        if (fact := self.given(name)) is not None:
+        said = (fact for fact in self.facts.given(name) if fact.value != AUTO)
+        if (fact := next(said, None)) is not None:
             yield from self._resaying(fact, value)
             return
-        for source in (one.source for one in self.read):
+        # The trainer's own file before those of what it runs on, which would contradict it.
+        below = ("deepspeed", "accelerate", "launch")
+        sources = (one.source for one in self.read)
+        for source in sorted(sources, key=lambda source: source.kind.name in below):
             kind = source.kind
             known = declared(kind.listed).keys if kind.listed is not None else kind.keys
             for key in kind.keys:

@@ -111,16 +111,17 @@ def _commands(text: str) -> Iterator[tuple[list[str], int]]:
     """Yield the words of each command with its line, variables replaced."""
     variables = _Variables()
     for line, first in _lines(text):
-        if line.startswith("#SBATCH"):
-            yield ["sbatch", *shlex.split(line, comments=False)[1:]], first
-        if line.lstrip().startswith("#"):
+        asks = line.startswith("#SBATCH")
+        if line.lstrip().startswith("#") and not asks:
             continue
-        plain = _COMPUTED.sub(_UNKNOWN, line)
+        plain = _COMPUTED.sub(_UNKNOWN, line.removeprefix("#"))
         try:
             words = [*takewhile(lambda word: not word.startswith("#"), shlex.split(plain))]
         except ValueError:  # an open quotation mark
             continue
-        if words and not variables.assigned(plain, words):
+        if asks:
+            yield ["sbatch", *words[1:]], first
+        elif words and not variables.assigned(plain, words):
             yield from ((part, first) for part in _apart(variables.expanded(words)) if part)
 
 

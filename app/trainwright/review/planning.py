@@ -380,14 +380,7 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
     found["attention"] = facts.value("attention")
     found["compile"] = facts.value("compile")
     found["precision"] = _precision(facts, kind)
-    found["recipe"] = next(
-        (
-            KINDS[name].recipe
-            for name in dict.fromkeys(fact.kind for fact in facts.all)
-            if KINDS[name].recipe in RECIPES
-        ),
-        None,
-    )
+    found["recipe"] = _recipe(facts)
     if compares(facts):  # the objective has a recipe, whose head makes the loss
         found["recipe"] = found["cross_entropy"] = None
     found["checkpointing"] = checkpointing(facts)
@@ -417,6 +410,13 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         loader.pop("persistent_workers")
     found["loader"] = {key: value for key, value in loader.items() if value is not None}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _recipe(facts: Facts) -> str | None:
+    """Return whose loop runs the step; accelerate's own only where no trainer is there."""
+    kinds = dict.fromkeys(fact.kind for fact in facts.all)
+    found = [name for kind in kinds if (name := KINDS[kind].recipe) in RECIPES]
+    return next((name for name in found if name != "accelerate"), found[0] if found else None)
 
 
 def _shard_degree(facts: Facts) -> int | None:

@@ -80,6 +80,26 @@ def test_figures_of_a_nearby_step_say_so(tmp_path: Path, reviewed: Reviewed) -> 
     assert any("loss_in_model" in note for note in found["estimate"]["notes"])
 
 
+def test_a_way_out_leaves_auto_to_the_file_of_the_trainer(
+    tmp_path: Path, reviewed: Reviewed
+) -> None:
+    auto = {"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 0}}
+    (tmp_path / "z.json").write_text(json.dumps(auto), encoding="utf-8")
+    large = ARGUMENTS | {"per_device_train_batch_size": 16}
+    (tmp_path / "a.json").write_text(json.dumps(large), encoding="utf-8")
+    names = [str(tmp_path / name) for name in ("z.json", "a.json")]
+    model = ("--set", "model.preset=gpt2")
+    _, text = reviewed(*names, "--machine", "rtx-3060-12gb", *model)
+    changes = [
+        change
+        for one in json.loads(text)["findings"]
+        if one["level"] == "way"
+        for change in one["changes"]
+    ]
+    assert changes
+    assert all(change["file"] == names[1] for change in changes)
+
+
 def test_a_way_out_of_a_command_line_is_in_its_own_options(reviewed: Reviewed) -> None:
     words = "torchrun --nproc_per_node 1 run.py --model_name_or_path gpt2 --bf16 --do_train "
     _, text = reviewed(words + "--per_device_train_batch_size 64", "--machine", "rtx-3060-12gb")

@@ -18,6 +18,7 @@ from trainerfiles import (
     TRL,
     TUNE,
     Files,
+    args,
     reviewed,
 )
 
@@ -130,6 +131,7 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
       "l.yaml": LIGHTNING + "  init_args: {backbone: resnet50}\n"},
      {"settings.micro_batch": 8, "workload.effective_batch": 32}),
     ({"pod.yaml": POD}, {"settings.engine": "vllm", "workload.inputs.prompt_tokens": 3840}),
+    ({"a.yaml": ACCELERATE, "t.json": args(), "m.py": SCRIPT}, {"settings.recipe": "hf-trainer"}),
     ({"n.sh": NEMO}, {"settings.micro_batch": 2, "workload.task": "lora",
                       "model.preset": "llama-3.1-8b"}),
     ({"compose.yaml": COMPOSE}, {"workload.task": "infer", "settings.engine": "sglang",

@@ -259,6 +259,12 @@ def test_variables_of_variables_do_not_grow(tmp_path: Path) -> None:
     assert len(source.document.data["seed"]) < 1_100_000
 
 
+def test_an_open_quotation_mark_spoils_its_line_alone(tmp_path: Path) -> None:
+    script = f'#SBATCH --job-name="mine\necho "\ntorchrun train.py {RUN}\n'
+    found = reviewed(tmp_path, {"r.sbatch": script}, "rtx-4090")
+    assert found.planned.plan is not None
+
+
 def test_where_output_goes_is_no_value_of_an_option(tmp_path: Path) -> None:
     script = f"torchrun --nproc_per_node 2 train.py {RUN} --max_length 2048 2>&1 | tee log.txt\n"
     found = reviewed(tmp_path, {"r.sh": script}, "rtx-4090", 2)
