@@ -52,9 +52,9 @@ OTHER = resources("examples", "llama-8b-qlora-rtx4060ti.plan.yaml")
 def problems(window: Any, screen: str) -> Iterator[str]:
     """Yield what is wrong with the screen as it stands."""
     paint.runs = []
-    window.repaint()
+    window.repaint()  # and with it all that it holds
     for widget in window.findChildren(QWidget):
-        if widget.isVisible():
+        if widget.isWindow() and widget.isVisible():
             widget.repaint()
     runs, paint.runs = paint.runs, None
     yield from (f"{screen}: {text}" for text in painted(runs))
