@@ -2,32 +2,23 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, get_args
 
 from trainwright.machine.choice import MOST_PIECES
 from trainwright.messages import Message, UserError
-from trainwright.messages.nearest import nearest
 from trainwright.plan import overrides
 from trainwright.plan.file import validated
-from trainwright.plan.question import model_config, usual_inputs
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
-from trainwright.quoting import dotted, one_line
-from trainwright.review.facts import AUTO, Fact, Facts
+from trainwright.quoting import dotted
+from trainwright.review.facts import AUTO, Facts
 from trainwright.review.files import Source
 from trainwright.review.kinds import KINDS
-from trainwright.review.lora_targets import DEFAULTS
-from trainwright.review.names import folder_of, preset_of
-from trainwright.workload import Inputs, ModelSource, objectives
+from trainwright.review.modelsource import model_of, targets_of, unknown_model, usual_of
+from trainwright.workload import objectives
 from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import StrategyWord
-from trainwright.workload.weightfiles import config_of
 
-LEFT_TO_PEFT = ("trl-sft", "trl-dpo", "trl-grpo", "script", "peft")
-"""Kinds whose tool hands no layers to PEFT where the file names none."""
-TARGETS = ("query", "key", "value", "attention", "mlp", "head")
-"""Parts of a block that some tools switch one by one."""
 OBJECTIVES = {"sft": None, "pt": None, "pretrain": None}
 """What trains by one forward and backward pass of one model; others take more."""
 _PROMPT = 512
@@ -142,7 +133,7 @@ def planned(
     """
     asked: list[Asked] = []
     data: dict[str, Any] = {"trainwright": 1, "name": _name(sources)}
-    if (model := _model(facts, sources)) is not None:
+    if (model := model_of(facts, sources)) is not None:
         data["model"] = model
     cards: Sequence[Mapping[str, Any]] = machine.get("gpus") or ({},)
     gpus = sum(int(card.get("count", 1)) for card in cards)
@@ -156,7 +147,7 @@ def planned(
     asked = [_with_length(one, data.get("model")) for one in asked]
     lost = tuple(_not_planned(facts))
     if "model" not in data:
-        return Planned(None, (Asked("model", None), *asked), lost, unknown=_unknown_model(facts))
+        return Planned(None, (Asked("model", None), *asked), lost, unknown=unknown_model(facts))
     try:
         return Planned(validated(data, dotted), tuple(asked), lost)
     except UserError as error:
@@ -182,66 +173,6 @@ def _guessed(facts: Facts) -> Iterator[Asked]:
 def _name(sources: Sequence[Source]) -> str:
     first = sources[0]
     return (first.path.stem if first.path is not None else first.kind.tool)[:100] or "review"
-
-
-def _model(facts: Facts, sources: Sequence[Source]) -> dict[str, Any] | None:
-    for source in sources:
-        if source.kind.name == "model-config" and source.path is not None:
-            return {"hf": str(source.path.absolute())}
-    names = [fact for fact in facts.all if fact.name == "model"]
-    if (flavor := facts.value("flavor")) is not None:
-        family = str(facts.value("model_family", ""))
-        names.append(_renamed(facts.first("flavor"), f"{family}-{flavor}"))
-    for fact in names:
-        beside = next((s.path.parent for s in sources if s.path and s.name == fact.file), None)
-        if (folder := folder_of(str(fact.value), beside)) is not None:
-            return {"hf": str(folder)}
-        if (preset := preset_of(str(fact.value))) is not None:
-            return {"preset": preset.id}
-        if "/" not in str(fact.value) and fact.kind == "lightning":
-            return {"timm": str(fact.value)}
-    return None
-
-
-def _unknown_model(facts: Facts) -> Message | None:
-    """Return which model the files name, where, and what to do; None where they name none."""
-    fact = facts.first("model") or facts.first("flavor")
-    if fact is None:
-        return None
-    where = f"{fact.file}:{fact.line}" if fact.line else fact.file
-    name = one_line(str(fact.value), 100)
-    near = nearest(name.rpartition("/")[2], [*presets.presets()], count=1)
-    values = {"name": name, "where": where, "key": fact.key, "near": near[0] if near else ""}
-    return Message.of("review.unknown-model" + ("-near" if near else ""), **values)
-
-
-def _renamed(fact: Fact | None, value: str) -> Fact:
-    assert fact is not None, "asked where there is one"
-    return Fact("model", value, fact.file, fact.kind, fact.key, fact.place, fact.line, fact.given)
-
-
-def _targets(facts: Facts, model: Mapping[str, Any] | None) -> list[str]:
-    """Return the adapted layers; PEFT's own where the tool leaves them to PEFT."""
-    if (given := facts.value("targets")) is not None:
-        return [*given]
-    if parts := [name for part in TARGETS for name in facts.value(f"{part}_targets", ())]:
-        return parts
-    if facts.kinds.isdisjoint(LEFT_TO_PEFT) or model is None:
-        return []
-    return [*DEFAULTS.get(_model_type(model) or "", ())]
-
-
-def _model_type(model: Mapping[str, Any]) -> str | None:
-    """Return what transformers calls the model; None for one that is not its."""
-    if "preset" in model:
-        model = presets.find(model["preset"]).model()
-    if "hf" not in model:
-        return None
-    try:
-        found, _ = model_config(config_of(Path(model["hf"])))
-    except UserError:
-        return None  # the estimate says what is wrong with it
-    return found.get("model_type")
 
 
 def _workload(
@@ -274,7 +205,7 @@ def _workload(
                 for key in ("rank", "alpha", "dropout", "variant")
                 if facts.value(key)
             },
-            **({"targets": targets} if (targets := _targets(facts, model)) else {}),
+            **({"targets": targets} if (targets := targets_of(facts, model)) else {}),
             **({"alpha": usual} if (usual := facts.value("usual_alpha")) and not alpha else {}),
         }
     return data
@@ -286,7 +217,7 @@ def _inputs(
     inputs: dict[str, Any] = {}
     if facts.value("image_size"):
         return {"image_size": facts.value("image_size")}
-    usual = _usual(model, kind)
+    usual = usual_of(model, kind)
     if usual is not None and usual.image_size and not usual.sequence_length:
         asked.append(Asked("workload.inputs.image_size", usual.image_size))
         return {}
@@ -309,16 +240,6 @@ def _inputs(
             inputs["mean_tokens"] = fact.value
             asked.append(Asked("workload.inputs.mean_tokens", fact.value))
     return inputs
-
-
-def _usual(model: Mapping[str, Any] | None, kind: str) -> Inputs | None:
-    """Return the inputs of a model; None where it is not known, or not one that can be read."""
-    if model is None:
-        return None
-    try:
-        return usual_inputs(ModelSource(**model), kind)
-    except UserError:
-        return None  # the estimate says what is wrong with it
 
 
 def _taken(facts: Facts, name: str, key: str, otherwise: Any, asked: list[Asked]) -> Any:
