@@ -9,7 +9,7 @@ from trainwright.export.header import Reasons
 from trainwright.export.lost import Replacements, carried, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
-from trainwright.plan.question import mixes_experts
+from trainwright.plan.model import mixes_experts
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings, Lora
 

@@ -14,8 +14,8 @@ from trainwright.estimate.serving import Served, agrees
 from trainwright.estimate.weights import Inventory, Scheme, Weights
 from trainwright.machine.machine import Machine
 from trainwright.messages import Message, UserError
+from trainwright.plan.model import cache_shape
 from trainwright.plan.packing import packing
-from trainwright.plan.question import cache_shape
 from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import SHORTEST

@@ -6,7 +6,7 @@ from typing import Any
 
 from trainwright.messages import Message, UserError
 from trainwright.messages.nearest import nearest
-from trainwright.plan.question import model_config, usual_inputs
+from trainwright.plan.model import model_config, usual_inputs
 from trainwright.profile import presets
 from trainwright.quoting import one_line
 from trainwright.review.facts import Fact, Facts
