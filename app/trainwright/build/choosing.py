@@ -168,11 +168,13 @@ class Choosing:
         task = self._task(cards, work, cost, limit)
         return self._on_level(task, self._levels(task), _NEVER)
 
-    def barred(self, cards: Cards, work: Together) -> Literal["supply", "board"]:
+    def barred(self, cards: Cards, work: Together) -> Literal["supply", "watts", "board"]:
         """Return what keeps cards, around which there is no computer, from having one."""
         task = self._task(cards, work, 0.0, math.inf)
         powered = self._around.supplies(None, cards) and not math.isinf(task.tail)
-        return "board" if powered else "supply"
+        if powered:
+            return "board"
+        return "supply" if self._around.wishes.wall_w is None else "watts"
 
     def needs(self, cards: Cards, work: Together) -> Needs:
         """Return the least that the computer around the cards must have."""

@@ -23,13 +23,14 @@ from trainwright.build.around import Around
 from trainwright.build.assemble import assembled
 from trainwright.build.choosing import Choosing, Least, Outcome, level
 from trainwright.build.doubt import counted, doubted
+from trainwright.build.ladder import change, undominated
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
 from trainwright.build.run import Run
 from trainwright.build.shortfall import shortfall, surer
 from trainwright.build.sizing import steps
 from trainwright.build.speeds import COUNTS, Cards, Speeds, shares
-from trainwright.build.systems import complete
+from trainwright.build.systems import LARGEST_CARD, complete
 from trainwright.build.works import Together, Works, plans_of, works_of
 from trainwright.catalog import GpuRecord
 from trainwright.machine.build import CircuitName
@@ -149,10 +150,10 @@ class _Search:
         """Return the answer."""
         choices = list(self._choices())
         far, within = self._unchanged(*self._proven(*self._outcomes(choices)))
-        ladder = _undominated([*within, *far])
+        ladder = undominated([*within, *far])
         timely = [one for one in within if self.run.in_time(one.seconds)]
         most = max(self.request.top, LOOKED)
-        builds = self._candidates(_undominated(timely or within), ladder, most)
+        builds = self._candidates(undominated(timely or within), ladder, most)
         punctual = [one for one in builds if self.run.ends(one.seconds)]
         late = self._late(builds, ladder) if builds and not punctual else ()
         builds = punctual or builds
@@ -165,12 +166,22 @@ class _Search:
             cheapest=cheapest,
             budget=self.request.budget,
             currency=self.market.currency,
-            notes=(*self._notes(within), *late, *self._money(builds, ladder)),
+            notes=(
+                *self._notes(within, builds),
+                *late,
+                *self._money(builds, ladder),
+            ),
             considered=self.choosing.considered,
         )
 
     def _systems(self, builds: list[Candidate]) -> list[Candidate]:
-        """Return the fastest complete computer, where no build beats it in everything."""
+        """Return the fastest complete computer, where the work needs its memory.
+
+        None where a build beats it in everything, or does the work with a consumer card's memory.
+        """
+        held = [one.build.gpus[0].record.memory_bytes.value * one.build.gpu_count for one in builds]
+        if min(held, default=math.inf) <= LARGEST_CARD:
+            return []
         found = sorted(complete(self.request, self.works, self.market), key=counted)
         return [
             one
@@ -421,7 +432,7 @@ class _Search:
     def _step(self, outcome: Outcome, cost: float, next_one: Outcome) -> Step:
         """Return what a dearer computer has more than one that is bought for ``cost``."""
         gain = outcome.counted / next_one.counted - 1
-        return Step(_change(outcome, next_one), next_one.cost - cost, next_one.cost, gain)
+        return Step(change(outcome, next_one), next_one.cost - cost, next_one.cost, gain)
 
     def _amount(self, value: float) -> Message:
         return Message.of(f"planner.amount.{self.market.currency.lower()}", amount=round(value))
@@ -461,9 +472,10 @@ class _Search:
         price = self._amount(one.cost)
         return Message.of("planner.note.in-time", gpu=name, count=count, price=price)
 
-    def _notes(self, within: list[Outcome]) -> Iterator[Message]:
+    def _notes(self, within: list[Outcome], builds: list[Candidate]) -> Iterator[Message]:
         yield from self.market.notes
-        vendors = {one.cards.record.vendor for one in within}
+        shown = builds[: self.request.top]
+        vendors = {one.build.gpus[0].record.vendor for one in shown}
         for vendor in sorted(vendors & SOFTWARE):
             yield Message.of(f"planner.software.{vendor.lower()}")
         if self.circuit == _LAID and self.request.wishes.circuit is None:
@@ -490,40 +502,3 @@ def _point(one: Candidate) -> Point:
 
 def _memory(record: GpuRecord) -> float:
     return record.memory_bytes.value
-
-
-def _undominated(outcomes: list[Outcome]) -> list[Outcome]:
-    """Return those that none beats in time, price and watts together, in their rank."""
-    ordered = sorted(outcomes, key=lambda one: (one.counted, one.cost, one.unknown, one.watts))
-    kept: list[Outcome] = []
-    for one in ordered:
-        if not any(_beats(other, one) for other in kept):
-            kept.append(one)
-    return kept
-
-
-def _beats(one: Outcome, other: Outcome) -> bool:
-    return one.seconds <= other.seconds and one.cost <= other.cost and one.watts <= other.watts
-
-
-def _change(before: Outcome, after: Outcome) -> Message:
-    """Return what the dearer computer has in place of something."""
-    old, new = before.cards, after.cards
-    if old.key == new.key:
-        return Message.of("planner.step.around", parts=_differing(before, after))
-    return Message.of(
-        "planner.step.cards",
-        old=old.record.name,
-        new=new.record.name,
-        old_count=old.count,
-        new_count=new.count,
-    )
-
-
-def _differing(before: Outcome, after: Outcome) -> list[str]:
-    pairs = [
-        (before.build.cpu, after.build.cpu),
-        (before.build.board, after.build.board),
-        (before.build.psu, after.build.psu),
-    ]
-    return [new.name for old, new in pairs if new is not None and (old is None or old.id != new.id)]

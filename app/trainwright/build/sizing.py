@@ -60,6 +60,8 @@ class Needs:
     """None: not known, or none."""
     generation: int = 0
     """Of PCIe, that the processor has at least."""
+    at_rate: bool = False
+    """Whether all channels are filled at full rate; otherwise what is cheapest may do neither."""
 
     @property
     def apart_gb(self) -> float:
@@ -109,6 +111,7 @@ def steps(least: Needs, cards: Cards) -> Iterator[Callable[[Needs], Needs]]:
     yield lambda now: replace(now, memory_gib=memory_gib)
     yield lambda now: replace(now, drive_gb=drive_gb)
     yield lambda now: replace(now, cores=cores, generation=generation)
+    yield lambda now: replace(now, at_rate=True)
 
 
 def _terabytes(all_gib: float) -> int:

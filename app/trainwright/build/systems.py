@@ -8,6 +8,7 @@ from trainwright.build.answer import Candidate, Done, Part
 from trainwright.build.assemble import best_settings, bottleneck
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
+from trainwright.build.sizing import dataset_bytes
 from trainwright.build.speeds import Speeds
 from trainwright.build.works import Works, times_of
 from trainwright.catalog import GpuRecord, find_gpu
@@ -19,6 +20,11 @@ from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Pending, resolve
 from trainwright.prices import Item, Total, total
 
+DRIVE_BYTES = 2e12
+"""Of data that their drives hold next to a system; assumed, they are sold with 1 to 4 TB."""
+LARGEST_CARD = 34 * 2**30
+"""Bytes of the largest consumer card, with what makers round: what it holds needs no more of a
+complete computer than any PC has. Source: the RTX 5090 has 32 GiB."""
 EFFICIENCY = 0.88
 """Of small power supplies at their usual load; assumed, as 80 PLUS Gold and external bricks."""
 
@@ -45,7 +51,8 @@ SOLD = (
 def complete(request: Request, works: Works, market: Market) -> Iterator[Candidate]:
     """Yield the complete computers within the budget and the wishes that do all the work."""
     wishes, limit = request.wishes, request.budget.amount if request.budget else None
-    if wishes.owned or (wishes.gpus or 1) > 1:
+    needed = (dataset_bytes(speeds.plan) or 0.0 for speeds, _, _ in works.each)
+    if wishes.owned or (wishes.gpus or 1) > 1 or sum(needed) > DRIVE_BYTES:
         return
     for one in SOLD:
         record = find_gpu(one.gpu).record

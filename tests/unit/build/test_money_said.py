@@ -118,3 +118,26 @@ def test_a_complete_computer_is_offered_for_a_model_that_needs_much_memory() -> 
     assert last.total.expected <= 5000
     tokens = last.rate.value
     assert 3.0 < tokens < 6.5, "273 GB/s over 42.5 GB of weights: 6.4 at most; owners see about 4.5"
+
+
+def test_a_complete_computer_is_not_offered_where_a_consumer_card_does_the_work() -> None:
+    for one in answer("lora", "3000USD", used=True).builds:
+        assert len(one.parts) > 1, one.parts
+
+
+def test_money_that_is_left_buys_memory_at_its_full_rate() -> None:
+    first = answer("lora", "20000000KRW", gpus=1).builds[0]
+    assert "warning" not in {one.verdict for one in first.checks if one.rule in ("M3", "M4")}
+    assert first.build.board.form_factor != "mini-itx", "nobody asked for a small one"
+
+
+def test_cards_beyond_the_wished_watts_are_said_to_be_so() -> None:
+    document = {
+        "trainwright": 1,
+        "model": {"preset": "resnet50"},
+        "workload": {"task": "pretrain", "effective_batch": 256},
+        "machine": {"gpus": [{"id": "rtx-4090"}]},
+    }
+    wishes = Wishes(quiet=True)
+    found = search(Request(Plan.model_validate(document), money("4000USD"), wishes))
+    assert said(found, "planner.barred.watts").values["count"] > 1
