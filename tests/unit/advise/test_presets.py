@@ -331,3 +331,17 @@ def test_a_choice_that_leaves_nothing_loses_to_one_as_fast_that_leaves_some():
     assert not spares(full.estimate)
     slower = first.estimate.time.step_seconds.value / full.estimate.time.step_seconds.value
     assert 1 < slower < 1.01
+
+
+def test_gpt_oss_is_served_in_the_bits_that_it_is_published_in():
+    asked = {"prompt_tokens": 1024, "new_tokens": 128, "concurrent": 1}
+    plan = Plan.model_validate({
+        "trainwright": 1,
+        "model": {"preset": "gpt-oss-20b"},
+        "workload": {"task": "infer", "inputs": asked},
+        "machine": {"gpus": [{"id": "rtx-4090"}]},
+    })  # fmt: skip
+    advice = advise(plan, resolve(plan), top=1)
+    assert not advice.choices
+    way = advice.nothing_fits[0]
+    assert (way.changes["settings.quantization"], way.effect.name) == ("mxfp4", "SAME")
