@@ -345,3 +345,20 @@ def test_gpt_oss_is_served_in_the_bits_that_it_is_published_in():
     assert not advice.choices
     way = advice.nothing_fits[0]
     assert (way.changes["settings.quantization"], way.effect.name) == ("mxfp4", "SAME")
+
+
+def test_sharding_is_a_way_out_of_copies_that_the_plan_fixes_and_is_not_hinted_at_as_well():
+    plan = planned("llama-3.2-1b", "full", "rtx-3060-12gb", 16, {"sequence_length": 1024})
+    gpus = (plan.machine.gpus[0].model_copy(update={"count": 4}),)
+    fixed = {"strategy": "ddp", "precision": "bf16-mixed"}
+    plan = plan.model_copy(
+        update={
+            "machine": plan.machine.model_copy(update={"gpus": gpus}),
+            "settings": plan.settings.model_copy(update=fixed),
+        }
+    )
+    advice = advise(plan, resolve(plan), top=1)
+    way = advice.nothing_fits[0]
+    assert way.changes["settings.strategy"] == "fsdp2"
+    assert way.effect.name == "SAME"
+    assert not [note for note in advice.notes if note.id == "advise.sharding"]
