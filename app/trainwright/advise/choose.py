@@ -57,7 +57,7 @@ def advise(
         return aside
     if first is None:
         ways = relax.relaxations(search, wanted)
-        compared = any(way.change.id == relax.SHARES_ASIDE for way in ways)
+        compared = any(way.change.id == relax.SHARES_ASIDE or _shards(way) for way in ways)
         hints = () if compared else relax.hints(search)
         return Advice(
             choices=(),
@@ -86,6 +86,10 @@ def advise(
         ),
         considered=search.considered,
     )
+
+
+def _shards(way: Relaxation) -> bool:
+    return way.changes.get("settings.strategy") == "fsdp2"
 
 
 def would_shard(advice: Advice) -> bool:

@@ -61,7 +61,9 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     others = [
         other
         for name in ("fp32", "tf32", "bf16-mixed", "fp16-mixed")
-        if name != value and (other := search.alike(best.candidate, precision=name))
+        if name != value
+        and (other := search.alike(best.candidate, precision=name))
+        and other.seconds != best.seconds  # as TF32 on GPUs without it
     ]
     flips = None
     if value == "fp16-mixed":
@@ -235,6 +237,10 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
     }
     if rival is None:
         yield _reason("checkpointing", value, "advise.checkpointing.on", _ESTIMATE, flips, **values)
+    elif rival.seconds < best.seconds:  # it was passed over, for it leaves nothing free
+        gain = 1 - rival.seconds / best.seconds
+        id = "advise.checkpointing.leaves"
+        yield _reason("checkpointing", value, id, _ESTIMATE, flips, gain=gain)
     else:
         values |= {"other": rival.candidate.micro_batch, "gain": slower(rival, best)}
         yield _reason(

@@ -231,17 +231,22 @@ def _shorter(search: Search) -> Iterator[Relaxation]:
 
 
 def _fewer_bits(search: Search) -> Iterator[Relaxation]:
-    """Yield the plan that serves weights of fewer bits, as many as fit."""
+    """Yield the plan that serves weights of fewer bits, as many as fit.
+
+    gpt-oss is published in MXFP4: there they are the model itself.
+    """
     if search.plan.workload.trains or search.facts.settings.quantization != "none":
         return
-    for value in _FEWER_BITS:
+    own = ("mxfp4",) if '"gpt_oss"' in search.facts.config else ()
+    for value in (*own, *_FEWER_BITS):
         settings = search.plan.settings.model_copy(update={"quantization": value})
         plan = search.plan.model_copy(update={"settings": settings})
         if (answer := first(plan, search.sources)) is not None:
             change = Message.of(
                 "advise.relax.setting", setting="quantization", value=value, **_cost(answer[2])
             )
-            yield _way(change, plan, search, answer, Effect.NEARLY)
+            effect = Effect.SAME if value in own else Effect.NEARLY
+            yield _way(change, plan, search, answer, effect)
 
 
 def smaller_tasks(plan: Plan) -> Iterator[Plan]:

@@ -245,6 +245,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
             *(() if supported.state == "supported" else (supported.because,)),
             *refused,
             *((whole,) if whole is not None else ()),
+            *_open_notes(plan, facts.settings, decided),
             *recipe.note_of(likely, memory),
             *_larger_notes(machine, memory, decided),
             *_host_notes(memory, room),
@@ -296,6 +297,14 @@ def host_room(machine: Machine, memory: MemoryEstimate) -> int | None:
     if machine.memory_bytes is None or not machine.gpu.record.unified_memory:
         return machine.memory_bytes
     return max(0, round(machine.memory_bytes - memory.device_used.value))
+
+
+def _open_notes(plan: Plan, settings: FullSettings, decided: Verdict) -> Iterator[Message]:
+    """Yield that the search may find what fits, where a plan leaves to it what decides."""
+    opened = plan.settings.micro_batch is None and not plan.chosen
+    if plan.workload.trains and decided in (Verdict.NO, Verdict.SPILLS) and opened:
+        values = {"micro": settings.micro_batch, "checkpointing": settings.checkpointing}
+        yield Message.of("plan.note.open", **values)
 
 
 def _has_room(split: Message) -> bool:
