@@ -167,6 +167,7 @@ LESSON_OF: Mapping[str, str] = {
     "quantization": "quantisation",
     "checkpointing": "checkpointing",
     "accumulation": "accumulation",
+    "count": "second-gpu",
     "strategy": "second-gpu",
     "loader.num_workers": "loader",
     "allocator": "fragmentation",

@@ -97,7 +97,7 @@ class PlanForm(Surface):
         group.add_wide(self._gpu_facts, from_column=1)
         counter = Stepper(1, name=Message.of("ui.key.count"), high=64)
         counter.chosen.connect(self._choose_count)
-        group.add(Row("count", row_label(Message.of("ui.key.count")), counter,
+        group.add(Row("count", self._label("count"), counter,
                       value=lambda plan, _: gpu_count(plan) // plan.machine.nodes,
                       applies=lambda plan: not plan.machine.local))  # fmt: skip
         nodes = Stepper(1, name=Message.of("ui.key.nodes"), high=64)
@@ -309,10 +309,15 @@ class PlanForm(Surface):
         made = Lock(name, free=False) if lock else None
         if made is not None:
             made.clicked.connect(self._toggle(key, value))
-        label: QWidget = row_label(name)
-        if (lesson := LESSON_OF.get(key.removeprefix("settings."))) is not None:
-            label = taught(row_label(name), partial(self._session.lesson_wanted.emit, lesson))
-        group.add(Row(key, label, control, made, value, applies))
+        group.add(Row(key, self._label(key), control, made, value, applies))
+
+    def _label(self, key: str) -> QWidget:
+        """Return a setting's name, with a mark where a lesson explains it."""
+        label = row_label(Message.of(f"ui.key.{short(key)}"))
+        lesson = LESSON_OF.get(key.removeprefix("settings."))
+        if lesson is None:
+            return label
+        return taught(label, partial(self._session.lesson_wanted.emit, lesson))
 
     def _toggle(self, key: str, value: Any) -> Callable[[bool], None]:
         def toggled(free: bool) -> None:
