@@ -350,7 +350,8 @@ def test_every_key_that_we_read_is_one_that_a_tool_declares() -> None:
         known = declared(kind.listed).keys | set(kind.moved) | set(kind.open)
         for key in kind.keys:
             above = {key.rsplit(".", n)[0] for n in range(key.count(".") + 1)}
-            trl = kind.name in ("trl-dpo", "trl-grpo")  # keys of SFTConfig are refused there
+            # Keys of SFTConfig are refused there.
+            trl = kind.name in ("trl-dpo", "trl-reward", "trl-grpo")
             assert above & known or trl, f"{kind.name}: {key}"
 
 
@@ -432,6 +433,10 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
                        "settings.recipe": None, "settings.cross_entropy": None}),
     ({"d.yaml": DPO + "use_peft: true\n"}, {"workload.compared": "adapter-off"}),
     ({"d.yaml": DPO + "precompute_ref_log_probs: true\n"}, {"workload.compared": "precomputed"}),
+    ({"r.yaml": "model_name_or_path: gpt2\ndataset_name: d\ncenter_rewards_coefficient: 0.01\n"},
+     {"workload.objective": "reward", "workload.compared": None, "settings.recipe": None}),
+    ({"r.sh": "trl reward --model_name_or_path gpt2 --dataset_name d --use_peft\n"},
+     {"workload.objective": "reward", "workload.task": "lora"}),
     ({"d.yaml": DPO, "a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")},
      {"workload.objective": None, "settings.recipe": "trl-sft"}),
     ({"tune.sh": "tune run lora_finetune --config t.yaml batch_size=4\n", "t.yaml": TUNE},
