@@ -14,7 +14,7 @@ from trainwright.workload import Dataset, FullSettings, Workload
 def _length_notes(workload: Workload) -> Iterator[Message]:
     """Yield what samples shorter than the longest, or of two answers, mean for the figures."""
     inputs = workload.inputs
-    if workload.compared is not None:
+    if workload.objective is not None:
         yield Message.of("time.note.pairs")
     if workload.compared == "precomputed":
         yield Message.of("time.note.precomputed")

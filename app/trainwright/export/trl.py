@@ -1,4 +1,4 @@
-"""Target ``trl``: the YAML file of ``trl sft``, or of ``trl dpo`` with a script around it."""
+"""Target ``trl``: the YAML file of ``trl sft``; of ``trl dpo`` and ``trl reward`` with a script."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from trainwright.plan.model import mixes_experts
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings, Lora
 
-SCRIPT = "train_dpo.py"
+SCRIPT = "train_pairs.py"
 made_for: Mapping[str, str] = {
     "torch": ">=2.10,<2.14",
     "transformers": ">=5.23,<6",
@@ -23,7 +23,7 @@ made_for: Mapping[str, str] = {
 
 
 def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Language) -> Files:
-    """Return sft.yaml; of pairs of answers dpo.yaml, and a script that tries it.
+    """Return sft.yaml; of pairs of answers dpo.yaml or reward.yaml, and a script that tries it.
 
     Raises:
         UserError: the model or the task is not one of TRL's trainers.
@@ -67,7 +67,9 @@ def _script(plan: Plan, settings: FullSettings) -> Files:
     asked = found | {"activation_checkpointing": given["gradient_checkpointing"]}
     return {
         SCRIPT: programs.own(f"trl/{SCRIPT}"),
-        "asked.json": programs.configuration({"script": script, "arguments": asked}),
+        "asked.json": programs.configuration(
+            {"objective": plan.workload.objective, "script": script, "arguments": asked}
+        ),
         "selfcheck.py": programs.own("transformers/selfcheck.py"),
         "strict.py": programs.own("shared/strict.py"),
     }
@@ -96,7 +98,7 @@ def _replaced(plan: Plan, settings: FullSettings) -> Replacements:
     return {
         **hf_trainer.REPLACED,
         # SFTTrainer's own head makes the loss, and Liger's is refused.
-        "cross_entropy": dict.fromkeys(("full", "chunked", "fused"), "tiled"),
+        "cross_entropy": _losses(plan),
         "kbit_preparation": {"all": "none", "norms": "none"},
         "adapter_dtype": {"fp32": own_adapters, "weights": own_adapters},
         "input_gradients": {not own_gradients: own_gradients},
@@ -106,8 +108,14 @@ def _replaced(plan: Plan, settings: FullSettings) -> Replacements:
     }
 
 
+def _losses(plan: Plan) -> Mapping[str, str]:
+    """Return what is written instead of a loss: a reward model has no scores of tokens."""
+    own = "full" if plan.workload.objective == "reward" else "tiled"
+    return dict.fromkeys({"full", "chunked", "fused", "tiled"} - {own}, own)
+
+
 def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
-    """Return the keys of ScriptArguments, ModelConfig and SFTConfig or DPOConfig."""
+    """Return the keys of ScriptArguments, ModelConfig and that of the trainer."""
     replaced = _replaced(plan, settings)
     found = hf_trainer.training_arguments(plan, settings)
     found.pop("use_liger_kernel", None)
@@ -133,6 +141,8 @@ def _of_objective(plan: Plan) -> dict[str, Any]:
     """Return the keys that the trainer of the objective alone has."""
     if plan.workload.objective is None:
         return {"packing": plan.workload.inputs.batching == "packed"}
+    if plan.workload.objective == "reward":  # PEFT then trains the new head too
+        return {"lora_task_type": "SEQ_CLS"} if plan.workload.adapts else {}
     return {"precompute_ref_log_probs": plan.workload.compared == "precomputed"}
 
 

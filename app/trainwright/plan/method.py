@@ -31,8 +31,8 @@ def method(workload: Workload, settings: FullSettings, config: str, sequence: in
     lora = workload.lora or Lora()
     return Method(
         dora=lora.variant == "dora",
-        # DPOTrainer switches every dropout off (DPOConfig.disable_dropout).
-        dropout=lora.dropout > 0 and workload.compared is None,
+        # TRL switches every dropout off (disable_dropout of DPOConfig and RewardConfig).
+        dropout=lora.dropout > 0 and workload.objective is None,
         frozen=tuple(sorted(set(workload.frozen))),
         virtual_tokens=workload.prompted,
         cross_entropy=settings.cross_entropy,
@@ -50,6 +50,7 @@ def method(workload: Workload, settings: FullSettings, config: str, sequence: in
         position_tables=settings.position_tables,
         separate_experts=settings.separate_experts,
         reference=workload.compared or "",
+        rewards=workload.objective == "reward",
         outputs=settings.output_kept != "no",
     )
 

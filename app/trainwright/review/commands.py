@@ -19,6 +19,7 @@ SUBCOMMANDS = {
     ("sglang", "serve"): "sglang",
     ("trl", "sft"): "trl-sft",
     ("trl", "dpo"): "trl-dpo",
+    ("trl", "reward"): "trl-reward",
     ("trl", "grpo"): "trl-grpo",
     ("llamafactory-cli", "train"): "llamafactory",
     ("axolotl", "train"): "axolotl",
@@ -43,7 +44,7 @@ MODULES = {
     "axolotl.cli.train": "axolotl",
 }
 """What ``python -m`` starts."""
-SCRIPTS = {"sft.py": "trl-sft", "dpo.py": "trl-dpo", "grpo.py": "trl-grpo"}
+SCRIPTS = {f"{kind}.py": f"trl-{kind}" for kind in ("sft", "dpo", "reward", "grpo")}
 """Scripts of TRL's own."""
 _OF_DIFFUSERS = re.compile(r"train_\w+\.py")
 _OF_TRAINER = frozenset({"do_train", "optim", "gradient_checkpointing_kwargs"})
@@ -74,8 +75,8 @@ _REDIRECTED = re.compile(r"(&|[0-9])?(>>?|<)(&[0-9-]|[^<>]*)")
 _PREFIXES = ("nohup", "time", "env", "sudo", "exec", "srun", "uv", "run", "poetry", "CMD", "-")
 _STARTS = re.compile(
     r"(?m)(^|[\s;&|/])(torchrun|accelerate\s+launch|deepspeed|vllm\s+serve|sglang\s+serve"
-    r"|trl\s+(sft|dpo|grpo)|llamafactory-cli\s+train|axolotl\s+train|swift\s+(sft|pt)|tune\s+run"
-    r"|litgpt\s+\w+|(docker|podman)\s+run|python[0-9.]*\s+\S+|llama-(server|cli)\s"
+    r"|trl\s+(sft|dpo|reward|grpo)|llamafactory-cli\s+train|axolotl\s+train|swift\s+(sft|pt)"
+    r"|tune\s+run|litgpt\s+\w+|(docker|podman)\s+run|python[0-9.]*\s+\S+|llama-(server|cli)\s"
     r"|text-generation-launcher\s)"
 )
 

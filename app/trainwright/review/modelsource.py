@@ -16,7 +16,7 @@ from trainwright.review.names import folder_of, preset_of
 from trainwright.workload import Inputs, ModelSource
 from trainwright.workload.weightfiles import config_of
 
-LEFT_TO_PEFT = ("trl-sft", "trl-dpo", "trl-grpo", "script", "peft")
+LEFT_TO_PEFT = ("trl-sft", "trl-dpo", "trl-reward", "trl-grpo", "script", "peft")
 """Kinds whose tool hands no layers to PEFT where the file names none."""
 TARGETS = ("query", "key", "value", "attention", "mlp", "head")
 """Parts of a block that some tools switch one by one."""

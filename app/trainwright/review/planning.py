@@ -110,11 +110,12 @@ def task(facts: Facts) -> str:
     return "pretrain" if facts.value("objective") in ("pt", "pretrain") else "full"
 
 
-def compares(facts: Facts) -> bool:
-    """Return whether the run is one of TRL's on pairs of answers, as a plan knows them."""
-    trains = facts.value("objective") == "dpo" and "trl-dpo" in facts.kinds
+def of_pairs(facts: Facts) -> str | None:
+    """Return the objective of a run of TRL's on pairs of answers; None where no plan knows it."""
+    objective = str(facts.value("objective"))
+    trained = objectives.RECIPE.get(objective) in facts.kinds  # kinds and recipes have one name
     shared = strategy(facts) not in (None, *objectives.STRATEGIES)
-    return trains and not shared and task(facts) in objectives.TASKS
+    return objective if trained and not shared and task(facts) in objectives.TASKS else None
 
 
 def planned(
@@ -194,8 +195,8 @@ def _workload(
         ):
             data[key] = value
     alpha = facts.value("alpha")
-    if compares(facts):
-        data["objective"] = "dpo"
+    if (objective := of_pairs(facts)) is not None:
+        data["objective"] = objective
         if facts.value("precomputed"):
             data["reference"] = "precomputed"
     if kind in ("lora", "qlora"):
@@ -302,7 +303,7 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
     found["compile"] = facts.value("compile")
     found["precision"] = _precision(facts, kind)
     found["recipe"] = _recipe(facts)
-    if compares(facts):  # the objective has a recipe, whose head makes the loss
+    if of_pairs(facts):  # the objective has a recipe, whose head makes the loss
         found["recipe"] = found["cross_entropy"] = None
     found["checkpointing"] = checkpointing(facts)
     if found["checkpointing"] == "full":
@@ -399,7 +400,7 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
     if keys := list(dict.fromkeys(f.key for f in given if f.value not in (AUTO, False, None))):
         yield Message.of("review.not-planned.keys", count=len(keys), keys=keys)
     objective = facts.value("objective")
-    if objective is not None and objective not in OBJECTIVES and not compares(facts):
+    if objective is not None and objective not in OBJECTIVES and of_pairs(facts) is None:
         yield Message.of("review.not-planned.objective", value=str(objective))
     if facts.value("liger_layers"):
         yield Message.of("review.not-planned.liger")

@@ -12,6 +12,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "Seq2SeqTrainingArguments": ("training-arguments", ""),
     "SFTConfig": ("trl-sft", ""),
     "DPOConfig": ("trl-dpo", ""),
+    "RewardConfig": ("trl-reward", ""),
     "GRPOConfig": ("trl-grpo", ""),
     "LoraConfig": ("peft", ""),
     "BitsAndBytesConfig": ("bitsandbytes", ""),

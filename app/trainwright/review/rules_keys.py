@@ -14,8 +14,8 @@ from trainwright.review.kinds import declared
 from trainwright.review.spans import SPANS
 
 TRAINERS = (
-    *("training-arguments", "trl-sft", "trl-dpo", "trl-grpo", "llamafactory", "axolotl"),
-    *("script", "unsloth"),
+    *("training-arguments", "trl-sft", "trl-dpo", "trl-reward", "trl-grpo"),
+    *("llamafactory", "axolotl", "script", "unsloth"),
 )
 """Kinds whose Trainer fills DeepSpeed's "auto" in."""
 

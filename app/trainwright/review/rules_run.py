@@ -18,7 +18,8 @@ from trainwright.review.planning import (
 from trainwright.workload.defaults import best_precision
 
 SHARDED = ("fsdp2", "fsdp2-no-reshard", "hybrid", "zero3")
-HF_TRAINERS = ("training-arguments", "trl-sft", "trl-dpo", "trl-grpo", "llamafactory")
+_TRL_AND_TRAINER = ("training-arguments", "trl-sft", "trl-dpo", "trl-reward", "trl-grpo")
+HF_TRAINERS = (*_TRL_AND_TRAINER, "llamafactory")
 SEVERAL = ("ddp", "zero1", "zero2", *SHARDED)
 _BF16_FROM, _FP8_FROM, _FP16_FROM = (8, 0), (8, 9), (7, 0)
 """Compute capabilities: NVIDIA's tables of supported types; fp16 at 1/64 on consumer Pascal."""
@@ -171,9 +172,7 @@ def _quantized(case: Case) -> Iterator[Finding]:
     if fact is None:
         return
     if adapter in ("none", "freeze") and not case.has("model-config"):
-        alone = case.has("bitsandbytes", "from-pretrained") and not case.has(
-            "training-arguments", "trl-sft", "trl-dpo", "trl-grpo"
-        )
+        alone = case.has("bitsandbytes", "from-pretrained") and not case.has(*_TRL_AND_TRAINER)
         if not alone:
             yield found("quantized-whole", "error", fact, key=fact.key)
     if strategy(facts) == "zero3":

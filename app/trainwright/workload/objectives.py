@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 
 from trainwright.messages import UserError
-from trainwright.workload.settings import RecipeName, Settings, Strategy
+from trainwright.workload.settings import CrossEntropy, RecipeName, Settings, Strategy
 from trainwright.workload.workload import Workload
 
-RECIPE: Mapping[str, RecipeName] = {"dpo": "trl-dpo"}
+RECIPE: Mapping[str, RecipeName] = {"dpo": "trl-dpo", "reward": "trl-reward"}
 """Objective -> the recipe of the library that runs it."""
+_LOSS: Mapping[str, CrossEntropy] = {"dpo": "tiled", "reward": "full"}
+"""Objective -> how that library makes the scores of its loss."""
 TASKS = ("full", "lora", "qlora")
 STRATEGIES: tuple[Strategy, ...] = ("single", "ddp")
 """Strategies that are planned: how the others share a reference is not traced."""
@@ -53,7 +55,7 @@ def check(settings: Settings, workload: Workload) -> None:
         return
     asked = {
         "workload.inputs.batching": (workload.inputs.batching, ("padded",)),
-        "settings.cross_entropy": (settings.cross_entropy, ("tiled",)),
+        "settings.cross_entropy": (settings.cross_entropy, (_LOSS[workload.objective],)),
         "settings.strategy": (settings.strategy, STRATEGIES),
     }
     for key, (value, known) in asked.items():

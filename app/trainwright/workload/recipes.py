@@ -124,6 +124,13 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         checkpointed={"input_gradients": True},
         quantized=_TRL_QUANTIZED,
     ),
+    "trl-reward": Recipe(
+        "trl 1.16",
+        "trainer/reward_trainer.py, __init__: no dropout; compute_loss: the model makes no loss",
+        {"optimizer_implementation": "fused", "checkpointing": "full"},
+        checkpointed={"input_gradients": True},
+        quantized=_TRL_QUANTIZED,
+    ),
     "trl-sft-0.9": Recipe(
         "trl 0.9 to 0.15 with transformers 4.46 and 4.47",
         "trainer/sft_trainer.py: prepare_model_for_kbit_training, then "

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 from trainwright.workload.settings import MOST_SAMPLES, Frozen
 
 Task = Literal["pretrain", "full", "lora", "qlora", "prompt", "prefix", "infer"]
-Objective = Literal["dpo"]
+Objective = Literal["dpo", "reward"]
 Reference = Literal["model", "adapter-off", "precomputed"]
 Positive = Annotated[int, Field(ge=1)]
 Decoder = Literal[
@@ -153,8 +153,9 @@ class Workload(Frozen):
     their modules' paths, as in ``embed_tokens`` or ``layers.0-11``."""
     objective: Objective | None = None
     """What full, lora and qlora train a language model for, where that is not the next token.
-    ``dpo``: that one answer of a pair is likelier than the other. A sample is then a pair, and
-    ``sequence_length`` the tokens of a prompt with one of its answers."""
+    ``dpo``: that one answer of a pair is likelier than the other; ``reward``: that a single score
+    in place of the head's is higher for it. A sample is then a pair, and ``sequence_length`` the
+    tokens of a prompt with one of its answers."""
     reference: Reference | None = None
     """dpo: what the trained model is compared with: a frozen copy (``model``), the same weights
     with the adapters switched off, or log-probabilities that were computed before training.

@@ -15,13 +15,13 @@ from trainwright.plan.edit import with_keys
 from trainwright.plan.schema import Plan
 from trainwright.review.kinds import declared
 
-TRIED = [sys.executable, "train_dpo.py", "--cpu", "--steps", "2", "--selfcheck"]
+TRIED = [sys.executable, "train_pairs.py", "--cpu", "--steps", "2", "--selfcheck"]
 
 
 def pairs(model: Path, task: str, **keys: Any) -> Plan:
     changed = {f"workload.{key}": value for key, value in keys.items()}
     asked = plan({"hf": str(model / "config.json")}, task)
-    return with_keys(asked, {"workload.objective": "dpo", **changed})
+    return with_keys(asked, {"workload.objective": "dpo"} | changed)
 
 
 @pytest.fixture
@@ -42,20 +42,31 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("task", "reference"),
-    [("full", None), ("full", "precomputed"), ("lora", None), ("lora", "precomputed")],
+    ("task", "keys"),
+    [
+        ("full", {}),
+        ("full", {"reference": "precomputed"}),
+        ("lora", {}),
+        ("lora", {"reference": "precomputed"}),
+        ("full", {"objective": "reward"}),
+        ("lora", {"objective": "reward"}),
+    ],
 )
 def test_pairs_are_trained_on_as_the_plan_says(
-    tmp_path: Path, model: Path, task: str, reference: Any
+    tmp_path: Path, model: Path, task: str, keys: dict[str, Any]
 ) -> None:
     pytest.importorskip("trl")
-    asked = pairs(model, task, reference=reference)
-    chosen = settings(checkpointing="full", cross_entropy="tiled", recipe="trl-dpo")
+    asked = pairs(model, task, **keys)
+    chosen = settings(checkpointing="full")
     folder = put(tmp_path / "내 실험", "trl", asked, chosen)
     done = start([*TRIED, "--synthetic"], folder)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "NOT IN FORCE" not in done.stdout
-    assert f"reference      asked: {asked.workload.compared}" in done.stdout
+    if asked.workload.compared is not None:
+        assert f"reference      asked: {asked.workload.compared}" in done.stdout
+    if task == "lora" and asked.workload.objective == "reward":
+        saved = json.loads((folder / "checkpoints" / "adapter_config.json").read_text())
+        assert "score" in saved["modules_to_save"]
     state = json.loads((folder / "checkpoints/checkpoint-2/trainer_state.json").read_text())
     assert state["global_step"] == 2
 

@@ -103,6 +103,10 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"d.yaml": DPO + "precompute_ref_log_probs: true\n"}, {"workload.compared": "precomputed"}),
     ({"d.yaml": DPO, "a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")},
      {"workload.objective": None, "settings.recipe": "trl-sft"}),
+    ({"r.yaml": "model_name_or_path: gpt2\ndataset_name: d\ncenter_rewards_coefficient: 0.01\n"},
+     {"workload.objective": "reward", "workload.compared": None, "settings.recipe": None}),
+    ({"r.sh": "trl reward --model_name_or_path gpt2 --dataset_name d --use_peft\n"},
+     {"workload.objective": "reward", "workload.task": "lora"}),
     ({"tune.sh": "tune run lora_finetune --config t.yaml batch_size=4\n", "t.yaml": TUNE},
      {"settings.micro_batch": 4}),
     ({"run.sh": "swift sft --model Qwen/Qwen2.5-7B-Instruct --train_type lora --dataset a/b#500 "

@@ -172,6 +172,28 @@ def trl_dpo(case):
         ).train()  # fmt: skip
 
 
+def trl_reward(case):
+    """TRL's RewardTrainer; its model is scored by one layer, which PEFT trains whole."""
+    import datasets
+    import peft
+    import trl
+
+    answer = " a" * (case["sequence"] - 2)
+    pair = {"prompt": "a", "chosen": answer, "rejected": answer}
+    rows = datasets.Dataset.from_list([pair] * (case["batch"] * STEPS))
+    config = config_of(case)
+    config.num_labels, config.pad_token_id = 1, 1
+    auto = transformers.AutoModelForSequenceClassification
+    model = auto.from_config(config, **loading(case, torch.float32))
+    adapters = peft.LoraConfig(r=8, target_modules="all-linear", task_type="SEQ_CLS")
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = trl.RewardConfig(folder, **arguments_of(case), optim="adamw_torch_fused")
+        trl.RewardTrainer(
+            model, arguments, train_dataset=rows, processing_class=tokenizer(),
+            peft_config=None if case["task"] == "full" else adapters,
+        ).train()  # fmt: skip
+
+
 def trl_sft_09(case):
     """TRL's SFTTrainer before it had losses of its own."""
     import datasets
@@ -420,6 +442,7 @@ LOOPS = {
     "axolotl": axolotl,
     "trl-sft": trl_sft,
     "trl-dpo": trl_dpo,
+    "trl-reward": trl_reward,
     "accelerate": accelerate_loop,
     "peft-script": peft_loop,
     "torchvision": torchvision_loop,

@@ -179,8 +179,33 @@ def test_a_reference_is_held_whole_beside_the_policy_and_not_trained(tmp_path):
     rows = traced(tmp_path, LLAMA, method=pairs, points=[(4, 64)])
     alone = rows.model["frozen_bytes"]
     assert held == {"model": 2 * alone, "adapter-off": alone, "precomputed": alone}
+    method = pairs | {"reference": "adapter-off"}
+    with pytest.raises(UserError) as caught:  # TRL refuses it too
+        traced(tmp_path, LLAMA, lora=[8, ["q_proj", "lm_head"]], method=method)
+    assert caught.value.message.id == "worker.adapted-head"
     gemma = GEMMA | {"final_logit_softcapping": 30.0}
     for config, id in ((BERT, "worker.preference-head"), (gemma, "worker.preference-scores")):
         with pytest.raises(UserError) as caught:
             traced(tmp_path, config, task="full", method=pairs | {"reference": "model"})
         assert caught.value.message.id == id
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_a_reward_model_has_one_score_in_place_of_the_head(tmp_path):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    peft = pytest.importorskip("peft")
+    config = transformers.LlamaConfig.from_dict(LLAMA | {"num_labels": 1})
+    with torch.device("meta"):
+        model = transformers.AutoModelForSequenceClassification.from_config(config)
+        whole = model.num_parameters()
+        adapters = peft.LoraConfig(task_type="SEQ_CLS", r=8, target_modules="all-linear")
+        model = peft.get_peft_model(model, adapters)
+    result = traced(tmp_path, LLAMA, task="full", method={"rewards": True})
+    assert result.model["parameters"] == result.model["trainable"] == whole
+    adapted = traced(tmp_path, LLAMA, method={"rewards": True})
+    assert adapted.model["trainable"] == model.get_nb_trainable_parameters()[0]
+    seen = {"model_type": "mamba", "vocab_size": 200, "hidden_size": 64, "num_hidden_layers": 1}
+    with pytest.raises(UserError) as caught:
+        traced(tmp_path, seen, method={"rewards": True})
+    assert caught.value.message.id == "worker.reward-class"

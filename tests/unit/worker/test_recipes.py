@@ -73,6 +73,9 @@ CASES = {
     "trl-dpo-lora-precomputed": ("trl-dpo", "lora", {}),
     "trl-dpo-lora-model": ("trl-dpo", "lora", {}),
     "trl-dpo-qlora": ("trl-dpo", "qlora", {"precision": "bf16"}),
+    "trl-reward": ("trl-reward", "full", {}),
+    "trl-reward-mixed": ("trl-reward", "full", {"precision": "bf16-mixed"}),
+    "trl-reward-lora": ("trl-reward", "lora", {"checkpointing": "none"}),
     "accelerate": ("accelerate", "full", {}),
     "accelerate-for-loop": ("accelerate", "full", {"optimizer_implementation": "for-loop"}),
     "peft-script-lora": ("peft-script", "lora", {}),
@@ -117,6 +120,7 @@ NEEDS = {
     "qlora": "bitsandbytes",
     "trl-sft": "trl",
     "trl-dpo": "trl",
+    "trl-reward": "trl",
     "diffusers-script": "diffusers",
 }
 """Recipe or task -> what it cannot run without."""
@@ -180,7 +184,7 @@ def compared(folder, libraries):
 
 
 def workload_of(recipe, task, reference=None):
-    objective = "dpo" if recipe == "trl-dpo" else None
+    objective = {"trl-dpo": "dpo", "trl-reward": "reward"}.get(recipe)
     return Workload(task=task, effective_batch=BATCH, objective=objective, reference=reference)
 
 

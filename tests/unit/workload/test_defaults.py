@@ -57,6 +57,8 @@ def test_a_preference_is_trained_by_trls_own_step() -> None:
     assert settings.recipe == "trl-dpo"
     assert (settings.cross_entropy, settings.checkpointing) == ("tiled", "full")
     assert settle({"checkpointing": "none"}, objective="dpo").checkpointing == "none"
+    reward = settle(objective="reward")
+    assert (reward.recipe, reward.cross_entropy) == ("trl-reward", "full")
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,9 @@ def test_what_a_policy_is_compared_with_follows_from_the_task(
         ({"recipe": "trl-dpo"}, {}, "settings.recipe"),
         ({"recipe": "hf-trainer"}, {"objective": "dpo"}, "trl-dpo"),
         ({"cross_entropy": "chunked"}, {"objective": "dpo"}, "tiled"),
+        ({"cross_entropy": "tiled"}, {"objective": "reward"}, "full"),
+        ({"recipe": "trl-dpo"}, {"objective": "reward"}, "trl-reward"),
+        ({}, {"objective": "reward", "reference": "model"}, "workload.reference"),
         ({"strategy": "fsdp2"}, {"objective": "dpo", "gpus": 2}, "single, ddp"),
         ({}, {"objective": "dpo", "inputs": {"batching": "packed"}}, "padded"),
         ({}, {"objective": "dpo", "inputs": {"images": 1}}, "workload.inputs.images"),

@@ -9,6 +9,7 @@ from trainwright.review.kinds.huggingface import (
     TRAINING_ARGUMENTS,
     TRL_DPO,
     TRL_GRPO,
+    TRL_REWARD,
     TRL_SFT,
 )
 from trainwright.review.kinds.kind import Key, Kind, declared
@@ -36,6 +37,7 @@ KINDS: Mapping[str, Kind] = {
         TRAINING_ARGUMENTS,
         TRL_SFT,
         TRL_DPO,
+        TRL_REWARD,
         TRL_GRPO,
         AXOLOTL,
         LLAMAFACTORY,

@@ -275,6 +275,7 @@ TRL_DPO = _trl(
     "dpo",
     {"precompute_ref_log_probs": Key("precomputed", truth)},
 )
+TRL_REWARD = _trl("trl-reward", "TRL RewardConfig", {"center_rewards_coefficient"}, "reward")
 _GRPO: dict[str, Key | tuple[Key, ...]] = {
     "max_completion_length": key("completion", whole),
     "num_generations": key("generations", whole),

@@ -1,8 +1,9 @@
-"""Direct preference optimisation: a policy compared with a reference, as TRL runs it.
+"""Training on pairs of answers, as TRL runs it: DPO, and reward models.
 
-Follows trl 1.16 (``trainer/dpo_trainer.py``, ``_compute_loss``). Chosen and rejected answers are
-one batch. The policy runs first, the reference after it without gradients, and both return the
-log-probability of each answer from TRL's fused head.
+Follows trl 1.16 (``trainer/dpo_trainer.py``, ``_compute_loss``; ``trainer/reward_trainer.py``,
+``compute_loss``). Chosen and rejected answers are one batch. In DPO the policy runs first, the
+reference after it without gradients, and both return the log-probability of each answer from TRL's
+fused head.
 """
 
 import contextlib
@@ -31,13 +32,32 @@ def prefer(subject: Subject, reference: str, rows: int, frozen: nn.Module | None
         rows: tokens of a tile of the head, 0 where one tile holds all.
         frozen: the reference model, where that is what the policy is compared with.
     """
-    for module in subject.model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0  # DPOConfig.disable_dropout
+    _disable_dropout(subject.model)
     subject.loss = PreferenceLoss(subject.model, reference, rows, frozen)
     subject.batch, subject.reference = _pairs(subject.batch, reference == PRECOMPUTED), frozen
     if frozen is not None:
         subject.model.add_module("reference", frozen.requires_grad_(False))
+
+
+def reward(subject: Subject) -> None:
+    """Let the subject, a classifier of one score, learn which answer of a pair is better."""
+    _disable_dropout(subject.model)
+    assert subject.head is not None, "it was built with one"
+    subject.head.requires_grad_(True)  # PEFT's modules_to_save, where the rest is frozen
+    subject.batch, subject.loss = _pairs(subject.batch, precomputed=False), reward_loss
+
+
+def reward_loss(output: Any, labels: step.Tensors, count: float) -> torch.Tensor:
+    """Return the loss of the pairs, divided by the count, which is of two rows a pair."""
+    chosen, rejected = step.scores(output).squeeze(-1).chunk(2)
+    return -2 * F.logsigmoid(chosen - rejected).sum() / count
+
+
+def _disable_dropout(model: nn.Module) -> None:
+    """Switch every dropout off, as ``disable_dropout`` of TRL's configurations does."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
 
 
 def _pairs(make: Make, precomputed: bool) -> Make:
@@ -45,7 +65,7 @@ def _pairs(make: Make, precomputed: bool) -> Make:
 
     def batch(size: int, length: int) -> step.Batch:
         made = make(2 * size, length)
-        labels = {"completion_mask": torch.ones((2 * size, length), dtype=torch.int64)}
+        labels = {"mask": torch.ones((2 * size, length), dtype=torch.int64)}
         if precomputed:
             labels["reference"] = torch.zeros(2 * size)
         return step.Batch(made.inputs, labels)

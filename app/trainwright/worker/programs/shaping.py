@@ -78,7 +78,9 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
         _freeze(model, names)
     if method.get("input_gradients"):
         _ask_for_gradients(model)
-    if reference := method.get("reference"):
+    if method.get("rewards"):
+        preference.reward(subject)
+    elif reference := method.get("reference"):
         _check_head(subject, "worker.preference-head", "worker.preference-scores")
         preference.prefer(subject, reference, method.get("tile", 0), frozen)
     elif (kind := method.get("cross_entropy", "full")) != "full":

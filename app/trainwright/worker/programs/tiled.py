@@ -9,6 +9,8 @@ from typing import Any
 
 import step
 import torch
+from adapters import Adapted
+from refusal import Refusal
 
 COLUMNS = 32768
 """Words of a tile, however few the vocabulary has: ``_CHUNKED_LOGPROB_CHUNK_SIZE``."""
@@ -28,9 +30,14 @@ class TiledLoss(step.ChunkedLoss):
     """Cross-entropy of each next token, the head's product made tile by tile.
 
     ``rows`` is the tokens of a tile where a micro-batch has more; 0 where one tile holds all.
+
+    Raises:
+        Refusal: the head is adapted: its own weight is read, past the adapter, as TRL says too.
     """
 
     def __init__(self, head: Any, rows: int) -> None:
+        if isinstance(head, Adapted):
+            raise Refusal("worker.adapted-head")
         super().__init__(head)
         self.rows = rows
 

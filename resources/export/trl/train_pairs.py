@@ -1,6 +1,6 @@
-"""Trains on pairs of answers with TRL's DPOTrainer, by dpo.yaml.
+"""Trains on pairs of answers with TRL's DPOTrainer or RewardTrainer, by dpo.yaml or reward.yaml.
 
-dpo.yaml holds nothing but TRL's own keys, and "trl dpo --config dpo.yaml" runs it too. This program
+The file holds nothing but TRL's own keys, and "trl dpo --config dpo.yaml" runs it too. This program
 can also try it on made-up pairs or without a GPU, and say what is really active. Further keys of
 TRL may follow: --model_name_or_path FOLDER.
 """
@@ -14,6 +14,8 @@ from typing import Any
 
 from strict import HERE, InputError
 
+NAMES = {"dpo": "DPO", "reward": "Reward"}
+"""Objective -> how the names of its trainer and its configuration begin."""
 WITHOUT_GPU = {
     "use_cpu": "true",
     "fp16": "false",
@@ -42,10 +44,11 @@ def main() -> int:
 
 def train(options: argparse.Namespace, rest: list[str]) -> None:
     """Build everything and train."""
+    import trl
     from transformers import AutoTokenizer
-    from trl import DPOTrainer, get_peft_config, get_quantization_config
 
-    script, arguments, model = read(options, rest)
+    asked = json.loads((HERE / "asked.json").read_text(encoding="utf-8"))
+    script, arguments, model = read(options, rest, asked["objective"])
     try:
         tokenizer = AutoTokenizer.from_pretrained(model.model_name_or_path)
     except (OSError, ValueError) as error:
@@ -59,15 +62,14 @@ def train(options: argparse.Namespace, rest: list[str]) -> None:
     if options.selfcheck:
         from selfcheck import Selfcheck
 
-        asked = json.loads((HERE / "asked.json").read_text(encoding="utf-8"))
         checks = [Selfcheck(SimpleNamespace(**asked["script"]), asked["arguments"])]
-    trainer = DPOTrainer(
+    trainer = getattr(trl, f"{NAMES[asked['objective']]}Trainer")(
         model=model.model_name_or_path,
         args=arguments,
         train_dataset=pairs(options, script, tokenizer, arguments.max_length),
         processing_class=tokenizer,
-        quantization_config=get_quantization_config(model),
-        peft_config=get_peft_config(model),
+        quantization_config=trl.get_quantization_config(model),
+        peft_config=trl.get_peft_config(model),
         callbacks=checks,
     )
     for check in checks:
@@ -76,16 +78,17 @@ def train(options: argparse.Namespace, rest: list[str]) -> None:
     trainer.save_model()
 
 
-def read(options: argparse.Namespace, rest: list[str]) -> Any:
-    """Return TRL's arguments from dpo.yaml; a misspelt key is refused by TRL."""
-    from trl import DPOConfig, ModelConfig, ScriptArguments, TrlParser
+def read(options: argparse.Namespace, rest: list[str], objective: str) -> Any:
+    """Return TRL's arguments from the file; a misspelt key is refused by TRL."""
+    import trl
 
-    path = HERE / "dpo.yaml"
+    path = HERE / f"{objective}.yaml"
     further = dict(WITHOUT_GPU) if options.cpu else {}
     if options.steps is not None:
         further["max_steps"] = str(options.steps)
     words = [word for key, value in further.items() for word in (f"--{key}", value)]
-    parser = TrlParser((ScriptArguments, DPOConfig, ModelConfig))
+    kinds = trl.ScriptArguments, getattr(trl, f"{NAMES[objective]}Config"), trl.ModelConfig
+    parser = trl.TrlParser(kinds)
     try:
         return parser.parse_args_and_config(["--config", str(path), *rest, *words])
     except (OSError, TypeError, ValueError) as error:
