@@ -90,7 +90,7 @@ FORMS = (
         "container",
         "swapping",
         process=re.compile(f"anon-rss:{SIZE}"),
-        allowed=re.compile(rf"Limits:\s+(?:cpu: +\S+ +)?memory: +{SIZE}"),
+        allowed=re.compile(rf"Limits: (?:cpu: \S+ )?memory: {SIZE}"),
     ),
     form(
         re.compile(r"[Oo]ut of memory: Kill(?:ed)? process|invoked oom-killer|oom-kill:"),
@@ -142,8 +142,8 @@ ENDED = (
     ),
     form(
         re.compile(
-            r"(?:^|\s)(?:[Kk]illed|죽었음)\s*$|line [0-9]+: +[0-9]+ Killed\b"
-            r"|(?:exit|Exit|return|terminated with) ?code[\"' ]{0,3}(?:[:=] *)?-9\b"
+            r"(?:^|\s)(?:[Kk]illed|죽었음) ?$|line [0-9]+: [0-9]+ Killed\b"
+            r"|(?:exit|Exit|return|terminated with) ?code[\"' ]{0,3}(?:[:=] ?)?-9\b"
             r"|[Ee]xit(?:ed)?(?: with)? ?(?:code|status|Code)?[\"']? ?[:=(]? ?137\b"
             r"|Signal 9 \(SIGKILL\) received|signal: killed"
         ),

@@ -40,7 +40,7 @@ FORMS = tuple(
         "context": r"exceeds the available context size|maximum context length is"
         r"|longer than the maximum model length|the context length exceeds",
         "time-limit": r"DUE TO TIME LIMIT|DUE TO PREEMPTION|TERM_RUNLIMIT",
-        "segfault": r"Segmentation fault|\(SIGSEGV\)|exit ?code *[:=]? *(?:-11|139)\b",
+        "segfault": r"Segmentation fault|\(SIGSEGV\)|exit ?code ?[:=]? ?(?:-11|139)\b",
     }.items()
 )
 """The most telling first: a segmentation fault says less than what stands before it."""
@@ -48,7 +48,7 @@ FORMS = tuple(
 ENDED = (
     form(
         re.compile(
-            r"failed \(exitcode: -?[0-9]+\)|exitcode +: -?[0-9]+|returned non-zero exit status"
+            r"failed \(exitcode: -?[0-9]+\)|exitcode : -?[0-9]|returned non-zero exit status"
             r"|exits with return code = [0-9]|Exited with exit code|terminated with code -?[0-9]"
             r"|Engine core initialization failed"
         ),
