@@ -1,6 +1,7 @@
 """Every regular expression takes time in proportion to its text, on the worst text for it."""
 
 import ast
+import dataclasses
 import importlib
 import re
 import time
@@ -25,9 +26,12 @@ def _held(value, depth=0):
     """Yield the compiled patterns in a module's global, also those in tables."""
     if isinstance(value, re.Pattern):
         yield value
-    elif isinstance(value, (tuple, list, set, frozenset, dict)) and depth < 3:
+    elif isinstance(value, (tuple, list, set, frozenset, dict)) and depth < 4:
         for each in value.values() if isinstance(value, dict) else value:
             yield from _held(each, depth + 1)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type) and depth < 3:
+        for field in dataclasses.fields(value):
+            yield from _held(getattr(value, field.name), depth)
 
 
 USES = re.compile(rf"(\w+)\.({'|'.join(sorted(CALLS))})\b")

@@ -95,7 +95,7 @@ class Screen:
         """Print sentences as a list, continuation lines indented."""
         grid = Table.grid(padding=(0, 1))
         for cell in cells:
-            grid.add_row(" •", Text(self.text(cell)))
+            grid.add_row(" •", Text(self.text(cell), overflow="fold"))
         self._console.print(grid)
 
     def table(

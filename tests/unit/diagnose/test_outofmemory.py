@@ -296,6 +296,7 @@ def test_expandable_segments_that_are_on_are_not_proposed_again() -> None:
     found = explain(setting + "step 1\n" * 2000 + text + HINT)
     assert found.kind == "fragmentation"
     assert not found.fixes
+    assert [each.says.id for each in help_for(found).fixes] == ["diagnose.fix.lower-peak"]
     assert "are on" in render(found.says, "en")
 
 

@@ -23,7 +23,10 @@ _LONGEST = re.compile(
     r"|stored in KV cache \(([0-9]{1,9})\)"
 )
 """Words of vLLM from 0.2 on; a terminal may have broken them anywhere."""
-_LLAMA = (rf"(?:buffer|allocation) of size {COUNT}", rf"allocating {SIZE} on")
+_LLAMA = (
+    re.compile(rf"(?:buffer|allocation) of size {COUNT}"),
+    re.compile(rf"allocating {SIZE} on"),
+)
 """llama.cpp tells the bytes behind a rounded size."""
 _LAYERS = ("fewer-layers", "smaller-model")
 
@@ -63,34 +66,105 @@ def _at_start(text: str, at: int) -> Explanation:
 
 
 FORMS = (
-    form(r"Free memory on device[^(]{0,40}\([0-9.]+/[0-9.]+ GiB\)", "other-programs",
-         "others-changed", own=_at_start),
-    form(r"Error in memory profiling\. Initial free memory|memory capacity is unbalanced",
-         "other-programs", "others-changed", "other-programs-gpu"),
-    form(r"KV ?cach ?e is needed|larger than the (?:maximum number of tokens that can be stored in"
-         r"|available) KV ?cach ?e", "cache", "cache-context", own=_longest),
-    form(r"No available memory for the cache blocks|Available KV cache memory: -",
-         "cache", "cache", "engine-share", "shorter-context", "smaller-model"),
-    form(r"Capture cuda graph failed", "cache", "graphs", "less-static"),
-    form(r"Not enough memory\. Please try to increase --mem-fraction-static",
-         "cache", "cache", "engine-share", "smaller-model"),
-    form(r"(?:Prefill|Decode) out of memory\. Try to lower|not enough KV cache space"
-         r"|failed to find a memory slot for batch|could not find a KV slot",
-         "cache", "cache-busy", "fewer-tokens"),
-    form(r"Not enough memory to handle [0-9]+ (?:prefill|total) tokens",
-         "cache", "warm-up", "fewer-prefill"),
-    form(r"out of memory occurred when warming up", "cache", "warm-up", "fewer-requests"),
-    form(r"could not be created: KV cache|kv_?cache.{0,80}insufficient GPU memory",
-         "cache", "cache", "trt-share", "shorter-context"),
-    form(r"Insufficient VRAM in split|Insufficient VRAM for model and cache",
-         "cache", "cache", "exllama", "smaller-model"),
-    form(r"failed to allocate (?:buffer for )?kv ?cache", "cache", "cache", "llama-cache",
-         *_LAYERS, asked=_LLAMA),
-    form(r"failed to allocate compute(?: pp)? buffers?", "too-big", "engine-step", "llama-batch",
-         *_LAYERS, asked=_LLAMA),
-    form(r"ggml_backend_[a-z_]{1,60}alloc_buffer: allocating|cudaMalloc failed: out of memory"
-         r"|(?:failed|unable) to allocate (?!CPU)[A-Za-z]+[0-9]* buffer"
-         r"|ggml_vulkan: Device memory allocation of size [0-9]+ failed"
-         r"|memory layout cannot be allocated", "too-big", "engine", *_LAYERS, asked=_LLAMA),
-)  # fmt: skip
+    form(
+        re.compile(r"Free memory on device[^(]{0,40}\([0-9.]+/[0-9.]+ GiB\)"),
+        "other-programs",
+        "others-changed",
+        own=_at_start,
+    ),
+    form(
+        re.compile(
+            r"Error in memory profiling\. Initial free memory|memory capacity is unbalanced"
+        ),
+        "other-programs",
+        "others-changed",
+        "other-programs-gpu",
+    ),
+    form(
+        re.compile(
+            r"KV ?cach ?e is needed|larger than the"
+            r" (?:maximum number of tokens that can be stored in"
+            r"|available) KV ?cach ?e"
+        ),
+        "cache",
+        "cache-context",
+        own=_longest,
+    ),
+    form(
+        re.compile(r"No available memory for the cache blocks|Available KV cache memory: -"),
+        "cache",
+        "cache",
+        "engine-share",
+        "shorter-context",
+        "smaller-model",
+    ),
+    form(re.compile(r"Capture cuda graph failed"), "cache", "graphs", "less-static"),
+    form(
+        re.compile(r"Not enough memory\. Please try to increase --mem-fraction-static"),
+        "cache",
+        "cache",
+        "engine-share",
+        "smaller-model",
+    ),
+    form(
+        re.compile(
+            r"(?:Prefill|Decode) out of memory\. Try to lower|not enough KV cache space"
+            r"|failed to find a memory slot for batch|could not find a KV slot"
+        ),
+        "cache",
+        "cache-busy",
+        "fewer-tokens",
+    ),
+    form(
+        re.compile(r"Not enough memory to handle [0-9]+ (?:prefill|total) tokens"),
+        "cache",
+        "warm-up",
+        "fewer-prefill",
+    ),
+    form(
+        re.compile(r"out of memory occurred when warming up"), "cache", "warm-up", "fewer-requests"
+    ),
+    form(
+        re.compile(r"could not be created: KV cache|kv_?cache.{0,80}insufficient GPU memory"),
+        "cache",
+        "cache",
+        "trt-share",
+        "shorter-context",
+    ),
+    form(
+        re.compile(r"Insufficient VRAM in split|Insufficient VRAM for model and cache"),
+        "cache",
+        "cache",
+        "exllama",
+        "smaller-model",
+    ),
+    form(
+        re.compile(r"failed to allocate (?:buffer for )?kv ?cache"),
+        "cache",
+        "cache",
+        "llama-cache",
+        *_LAYERS,
+        asked=_LLAMA,
+    ),
+    form(
+        re.compile(r"failed to allocate compute(?: pp)? buffers?"),
+        "too-big",
+        "engine-step",
+        "llama-batch",
+        *_LAYERS,
+        asked=_LLAMA,
+    ),
+    form(
+        re.compile(
+            r"ggml_backend_[a-z_]{1,60}alloc_buffer: allocating|cudaMalloc failed: out of memory"
+            r"|(?:failed|unable) to allocate (?!CPU)[A-Za-z]+[0-9]* buffer"
+            r"|ggml_vulkan: Device memory allocation of size [0-9]+ failed"
+            r"|memory layout cannot be allocated"
+        ),
+        "too-big",
+        "engine",
+        *_LAYERS,
+        asked=_LLAMA,
+    ),
+)
 """What is looked for, the most telling first."""

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from trainwright.diagnose.outofmemory.account import Account, Explanation, Kind, fix, found_bytes
@@ -29,7 +28,7 @@ class Form:
     """The message ``diagnose.oom.<says>``. Forms that tell sizes have ``-asked`` for what was asked
     for, ``-sized`` where they tell what was free too, and ``-held`` for what the process held."""
     fixes: tuple[str, ...] = ()
-    sizes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    sizes: dict[str, tuple[re.Pattern[str], ...]] = field(default_factory=dict)
     """Field of ``Account``: patterns of its size, with ``SIZE`` or ``COUNT``, the best first."""
     own: Callable[[str, int], Explanation] | None = None
     """What explains it, where a table does not suffice: of the text, and where the words are."""
@@ -58,7 +57,7 @@ class Form:
         near = (text[at : at + BEHIND], text[max(0, at - BEFORE) : at])
         sizes: dict[str, Any] = {
             name: next((size for words in patterns for part in near
-                        if (size := found_bytes(_compiled(words), part)) is not None), None)
+                        if (size := found_bytes(words, part)) is not None), None)
             for name, patterns in self.sizes.items()
         }  # fmt: skip
         return Account(**sizes)
@@ -72,24 +71,19 @@ class Form:
         return f"{self.says}-held" if held else self.says
 
 
-@cache
-def _compiled(words: str) -> re.Pattern[str]:
-    return re.compile(words)
-
-
 def quoted(text: str, at: int) -> str:
     """Return the words that are shown of an error."""
     return text[max(0, at - 60) : at + QUOTED]
 
 
 def form(
-    words: str,
+    words: re.Pattern[str],
     kind: Kind,
     says: str,
     *fixes: str,
     own: Callable[[str, int], Explanation] | None = None,
-    **sizes: str | tuple[str, ...],
+    **sizes: re.Pattern[str] | tuple[re.Pattern[str], ...],
 ) -> Form:
     """Return a form; its sizes are patterns by field of ``Account``."""
-    patterns = {name: (each,) if isinstance(each, str) else each for name, each in sizes.items()}
-    return Form(re.compile(words), kind, says, fixes, patterns, own)
+    patterns = {name: each if isinstance(each, tuple) else (each,) for name, each in sizes.items()}
+    return Form(words, kind, says, fixes, patterns, own)

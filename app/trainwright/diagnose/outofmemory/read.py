@@ -22,11 +22,14 @@ ONE_ERROR = 4000
 STEPS_ON = 3
 """Lines of progress that show that the training went on after an error; assumed: tqdm draws one
 more when an error ends it."""
-_PROGRESS = re.compile(r"[0-9.]+ ?(?:it/s|s/it)\b|\b(?:step|epoch|iter(?:ation)?)\b[ :=\[]{0,4}\d",
-                       re.IGNORECASE)  # fmt: skip
+_PROGRESS = re.compile(
+    r"(?<![0-9.])[0-9.]{1,12} ?(?:it/s|s/it)\b"
+    r"|\b(?:step|epoch|iter(?:ation)?)\b[ :=\[]{0,4}\d",
+    re.IGNORECASE,
+)
 _RAISED = re.compile(
-    r"(?<![\w.\"'`])((?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception): \S.{0,300}"
-    r"|(?<=^)(?:KeyboardInterrupt|AssertionError|SystemExit|NotImplementedError)$)"
+    r"(?<![\w\"'`])[A-Z]\w{0,60}(?:Error|Exception): \S[^\n]{0,300}"
+    r"|^(?:KeyboardInterrupt|AssertionError|SystemExit|NotImplementedError)$"
 )
 _LAUNCHERS = re.compile(r"ChildFailedError|CalledProcessError|SubprocessException|RayTaskError"
                         r"|Engine core initialization failed")  # fmt: skip
@@ -127,7 +130,7 @@ def _went_on(text: str, begin: int, end: int) -> bool:
 def _raised(held: Sequence[str]) -> Explanation | None:
     """Return Python's last error, which is not about memory; None where there is none."""
     found = (_RAISED.search(line.strip()) for line in reversed(held[-LINES:]))
-    error = next((each[1] for each in found if each and not _LAUNCHERS.search(each[1])), None)
+    error = next((each[0] for each in found if each and not _LAUNCHERS.search(each[0])), None)
     if error is None:
         return None
     says = Message.of("diagnose.oom.other-error", error=one_line(error, 200))

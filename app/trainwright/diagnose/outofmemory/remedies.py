@@ -129,13 +129,14 @@ def help_for(
 def _fixes(explanation: Explanation, plan: Plan | None) -> Iterator[Fix]:
     """Yield the message's own fixes; those that a plan can take are evaluated on it instead."""
     lower = fix("lower-peak")
-    if plan is None and explanation.kind == "too-big" and not explanation.fixes:
-        yield lower
+    if plan is None:
+        alone = explanation.kind in ("too-big", "fragmentation") and not explanation.fixes
+        yield from (lower,) if alone else explanation.fixes
+        return
     for each in explanation.fixes:
-        evaluated = plan is not None and explanation.on_gpu and (each.patch or each == lower)
-        if not evaluated and (
-            plan is None or not each.patch or with_keys(plan, each.patch) != plan
-        ):
+        in_place = bool(each.patch) and with_keys(plan, each.patch) == plan
+        evaluated = explanation.on_gpu and (bool(each.patch) or each == lower)
+        if not evaluated and not in_place:
             yield each
 
 

@@ -11,7 +11,7 @@ MAX_BYTES = 1 << 20
 """Longest text that is read; assumed, a log's end is enough."""
 _COLOURS = re.compile(r"(?:\\u001b|\\x1b|\\033)\[[0-9;]*m|\[(?:[0-9]{1,3}(?:;[0-9]{1,3})*)m")
 """Colours as a notebook's file has them, and where the escape character was lost on the way."""
-_BEFORE_LINES = re.compile(r"^[ \t]*[│┃║╎][ \t]?|[ \t]*[│┃║╎][ \t]*$|\\n", re.MULTILINE)
+_BEFORE_LINES = re.compile(r"^[ \t]{0,80}[│┃║╎][ \t]?|[│┃║╎][ \t]{0,80}$|\\n", re.MULTILINE)
 """Boxes that rich draws around a traceback, and line ends within a notebook's file."""
 _RANK = re.compile(r"\[[Rr]ank:? ?[0-9]{1,5}\]:?[ \t]*|\b(?:rank|Rank|RANK) ?[0-9]{1,5}:[ \t]*")
 """What launchers put before a process's lines, also behind a time."""
