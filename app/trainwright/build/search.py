@@ -498,7 +498,3 @@ def _point(one: Candidate) -> Point:
     gpu, count = _key(one)
     price, seconds = one.total.expected or 0.0, one.seconds or 0.0
     return Point(gpu, count, price, seconds, one.wall_watts, within=True, candidate=one)
-
-
-def _memory(record: GpuRecord) -> float:
-    return record.memory_bytes.value

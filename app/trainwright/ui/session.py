@@ -73,8 +73,7 @@ class Session(QObject):
         self.roofs: Roofs | None = None
         """The operators of a step; those of the plan before while the report is provisional. None
         where the time is not made of them."""
-        self.provisional = False
-        """Whether the report is a first look, or that of the plan before the last edit."""
+        self.provisional = False  # whether it is a first look, or of the plan before the last edit
         self.settings: FullSettings | None = None
         """Every setting decided: what the report is for, or what is being traced."""
         self.facts: Facts | None = None
@@ -110,8 +109,7 @@ class Session(QObject):
         self._fit_when_advised = self._fit_when_traced = False
         self._fitted: Facts | None = None
         """Facts after whose fit nothing more comes: a profile may hold for one point alone."""
-        self.advising = False
-        """Whether the search runs for the plan as it stands."""
+        self.advising = False  # whether the search runs for the plan as it stands
         self._traces = Traces(core, self)
         self._traces.progressed.connect(self._traced_some)
         self._traces.ended.connect(self._traced)
