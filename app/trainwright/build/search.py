@@ -292,7 +292,7 @@ class _Search:
         trains = self.works.trains
         if not self.works.several:
             others = []
-        for number, record in enumerate(sorted(self._records(), key=_memory, reverse=True)):
+        for number, record in enumerate(self._records()):
             if not self.trial and self.works.trial(record):
                 continue
             choice = self._choice(record, first, number)
@@ -306,10 +306,10 @@ class _Search:
                 yield from (one for one in several if one is not None)
 
     def _records(self) -> list[GpuRecord]:
-        """Return the cards on sale: those with a price, where any has one, as of other parts."""
-        records = list(self.market.cards())
-        priced = [one for one in records if self.market.offer("gpu", one).cost(1) is not None]
-        return priced or records
+        """Return the cards on sale, the largest first: those with a price, where any has one."""
+        cards = sorted(self.market.cards(), key=lambda one: -one.memory_bytes.value)
+        priced = [one for one in cards if self.market.offer("gpu", one).cost(1) is not None]
+        return priced or cards
 
     def _whole(self, choice: _Choice) -> bool:
         """Return whether more of the cards would do the same work, each on a copy of its own."""
