@@ -58,7 +58,9 @@ CASES = {
     "llama-factory": ("llama-factory", "full", {}),
     "llama-factory-once": ("llama-factory", "full", {"reentrant": False}),
     "llama-factory-lora": ("llama-factory", "lora", {}),
-    "llama-factory-qlora": ("llama-factory", "qlora", {"precision": "bf16"}),
+    "llama-factory-mixed": ("llama-factory", "full", {"precision": "bf16-mixed"}),
+    "llama-factory-lora-mixed": ("llama-factory", "lora", {"precision": "bf16-mixed"}),
+    "llama-factory-qlora": ("llama-factory", "qlora", {"precision": "bf16-mixed"}),
     "axolotl-lora": ("axolotl", "lora", {}),
     "axolotl-qlora": ("axolotl", "qlora", {"precision": "bf16"}),
     "trl-sft": ("trl-sft", "full", {}),
@@ -111,6 +113,7 @@ OLD = {
     "hf-trainer-4.30": "transformers-4.40",
     "hf-trainer-4.3": "transformers-4.6",
     "trl-sft-0.9": "trl-0.9",
+    "llama-factory": "llama-factory",
 }
 """Recipe -> the set of ``scripts/old_libraries.sh`` that runs it."""
 CASES = {
