@@ -13,8 +13,8 @@ import sys
 import tempfile
 import warnings
 from bisect import bisect_right
-from importlib.metadata import version
 from importlib.machinery import ModuleSpec
+from importlib.metadata import version
 from types import ModuleType, SimpleNamespace
 
 warnings.simplefilter("ignore")
