@@ -8,6 +8,9 @@ TESTS ?= tests/unit tests/ui tests/accuracy
 # Models of each installed library that `make coverage` looks at; 0: all, which takes hours.
 SAMPLE ?= 60
 
+# Tests start hundreds of processes: each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test lint unit bench accuracy recipes coverage profiles messages desktop clean
 
 run: $(VENV)/run.stamp

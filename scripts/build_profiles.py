@@ -19,7 +19,7 @@ import forking
 import numpy as np
 
 from trainwright.data import resources
-from trainwright.plan.question import USUAL_PROMPT
+from trainwright.plan.model import USUAL_PROMPT
 from trainwright.profile import codec, store, windows
 from trainwright.profile.presets import Preset, presets
 from trainwright.profile.profile import Profile, evaluate

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,13 @@ def pytest_runtest_setup(item):
         gc.enable()
 
 
+HOMES = count()
+
+
 @pytest.fixture(autouse=True)
 def own_folders(tmp_path_factory, monkeypatch):
-    """Give each test its own cache, settings and state folders."""
-    home = tmp_path_factory.mktemp("home")
+    """Give each test its own cache, settings and state folders, made by whoever writes there."""
+    home = tmp_path_factory.getbasetemp() / f"home{next(HOMES)}"
     for name in ("CACHE", "CONFIG", "DATA", "STATE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(home / name.lower()))
     monkeypatch.setenv("LOCALAPPDATA", str(home / "local"))

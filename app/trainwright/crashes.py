@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from trainwright import __version__, saving
+from trainwright.diagnose import commandline
 from trainwright.diagnose.recorder import redact
 
 _KEPT = 50
@@ -49,7 +50,7 @@ def _command(words: list[str]) -> str:
     """Return the sub-command, which is a module of ``cli``, and the names of its options."""
     modules = {module.stem for module in (Path(__file__).parent / "cli").glob("*.py")}
     known = [word for word in words[:1] if word in modules]
-    return " ".join([*known, redact.command(words[len(known) :])])
+    return " ".join([*known, commandline.command(words[len(known) :])])
 
 
 def watch_native() -> Path | None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation
 from trainwright.advise.whatif import whatifs
+from trainwright.build.answer import Part, Step
 from trainwright.data import resources
 from trainwright.diagnose.outofmemory import Explanation, Help, help_for
 from trainwright.estimate.breakdown import Curve
@@ -70,7 +71,7 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
     def evaluate(plan: Plan, facts: Facts) -> Report:
         return report(plan, facts, scale)
 
-    def advise(plan: Plan, facts: Facts) -> Advice:
+    def advise(plan: Plan, facts: Facts, *, alone: bool = False) -> Advice:
         return advice(plan, facts, evaluate)
 
     def what_if(plan: Plan, facts: Facts, before: Report, wanted: Callable[[], bool]) -> Any:
@@ -138,16 +139,10 @@ def _candidate(plan: Plan, card: Any, currency: str, unit: float) -> Any:
     }  # fmt: skip
     choice = type(plan.machine).model_validate(machine)
     parts = [
-        SimpleNamespace(
-            kind=kind_of(record),
-            id=record.id,
-            name=record.name,
-            count=number,
-            price=None,
-            owned=sum(record.id in text for text in plan.limits.wishes.owned),
-        )
+        Part(kind_of(record), record.id, record.name, number, None,
+             sum(record.id in text for text in plan.limits.wishes.owned))
         for record, number in records_of(choice)
-    ]
+    ]  # fmt: skip
     seconds = Quantity(Message.of("time.run"), hours * 3600, Unit.SECONDS, Kind.ESTIMATED)
     total_ = Total(currency, won * unit * 0.8, won * unit, won * unit * 1.4, ("some-case",))
     return SimpleNamespace(
@@ -155,7 +150,7 @@ def _candidate(plan: Plan, card: Any, currency: str, unit: float) -> Any:
         report=SimpleNamespace(time=SimpleNamespace(run_seconds=seconds)), checks=(), warnings=(),
         wall_watts=watts, bottleneck=Message.of("ui.fit.already"), rate=None,
         doubt=None, others=(), run=seconds,
-        next_step=SimpleNamespace(change=Message.of("ui.fit.done"), more=8e5 * unit, gain=0.6),
+        next_step=Step(Message.of("ui.fit.done"), more=8e5 * unit, price=35e5 * unit, gain=0.6),
     )  # fmt: skip
 
 

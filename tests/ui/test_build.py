@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import fakes
 import pytest
 import walk
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QRadioButton
 
@@ -41,21 +41,6 @@ def test_each_part_of_a_build_has_its_price_and_what_it_rests_on(qapp):
 def priced(id, each, kind):
     price = Price(each, each, each, "USD", kind, date(2026, 6, 30), "fresh", "a page")
     return Part("storage", id, id, 1, price)
-
-
-class Mouse:
-    """Clicks, and counts them."""
-
-    def __init__(self, qtbot):
-        self.clicks = 0
-        self._qtbot = qtbot
-
-    def click(self, widget, at=None):
-        assert widget.isVisible()
-        self.clicks += 1
-        where = at if at is not None else QPoint(widget.width() // 2, widget.height() // 2)
-        QTest.mouseClick(widget, Qt.MouseButton.LeftButton, pos=where)
-        QApplication.processEvents()
 
 
 def _lora_8b(screen):
@@ -91,16 +76,10 @@ def test_from_start_to_the_best_build_for_lora_on_8b_under_three_million_won(
     opened, qtbot, planner, tmp_path, monkeypatch
 ):
     window = opened(plan=None, core=fakes.core(builds=planner))
-    mouse = Mouse(qtbot)
+    mouse = walk.Mouse()
     mouse.click(window.screen_named("start").buy)
     screen = window.screen_named("build")
-    mouse.click(screen.question.model)
-    popup = QApplication.activePopupWidget()
-    model = popup.list.model()
-    rows = [model.index(row, 0) for row in range(model.rowCount())]
-    wanted = next(row for row in rows if row.data() == "Llama 3.1 8B")
-    popup.list.scrollTo(wanted)
-    mouse.click(popup.list.viewport(), popup.list.visualRect(wanted).center())
+    mouse.pick(screen.question.model, "Llama 3.1 8B")
     won = next(
         one for one in screen.question.currency.findChildren(QRadioButton) if "KRW" in one.text()
     )

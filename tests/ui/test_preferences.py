@@ -16,11 +16,17 @@ recent=/plans/a.plan.yaml, /plans/b.plan.yaml
 recent-models=gpt2, resnet50
 python=/usr/bin/python3
 pace=5
+scale=125
+gpu=rtx-3060
+currency=KRW
+usd-per-kwh=0.2
+household-kwh=250
 geometry=@ByteArray(\\x1\\xd9\\xd0\\xcb\\0\\x3\\0\\0)
 export-folder=/out
 alerts="[{\\"device\\": \\"gpu\\", \\"key\\": \\"temperature\\", \\"beyond\\": \\"above\\"}]"
 """
-KEYS = ("theme", "language", "recent", "recent-models", "python", "pace", "geometry", "alerts")
+KEYS = ("theme", "language", "recent", "recent-models", "python", "pace", "geometry", "alerts",
+        "scale", "gpu", "currency", "usd-per-kwh", "household-kwh")  # fmt: skip
 VALUES = (
     "@ByteArray(abc)", "@Variant(\\0\\0\\0\\x43\\x1\\xff\\xff\\x1)", "@Invalid()", "@Size(1 2)",
     "@Rect(1 2 3 4)", "@Point(1 2)", "true", "1e400", "-1", "x" * 6000, "/" + "y" * 300, "a, b, c",
@@ -43,6 +49,11 @@ def everything(found: Preferences) -> None:
         Path(path).exists()
     assert all(isinstance(model, str) for model in found.recent_models)
     assert found.pace in (1, 2, 5, 10)
+    assert found.scale in (100, 110, 125, 150)
+    usual = found.usual
+    assert usual.currency in (None, "USD", "KRW")
+    assert usual.usd_per_kwh is None or 0 <= usual.usd_per_kwh <= 10
+    assert usual.household_kwh is None or 0 <= usual.household_kwh <= 100_000
     assert isinstance(found.alerts, str)
     assert found.geometry is None or found.geometry.size() >= 0
 

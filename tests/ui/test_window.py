@@ -1,5 +1,6 @@
 """What a person does in the window, and what they see then."""
 
+import shlex
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ from typing import Any
 
 import fakes
 import pytest
+from packaging.requirements import Requirement
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QKeySequence
 from PySide6.QtTest import QTest
@@ -412,6 +414,14 @@ def test_export_previews_and_saves_every_file(opened, tmp_path, qtbot):
         for path, text in export._files.items():
             written = tmp_path / f"llama-8b-lora-{name}" / path
             assert written.read_text(encoding="utf-8") == text
+        assert export.saved.isVisible()
+        export._go_on("copy")
+        commands = QApplication.clipboard().text().splitlines()
+        assert shlex.split(commands[0])[1] == str(tmp_path / f"llama-8b-lora-{name}")
+        assert {"torch", "transformers", "peft"} <= {
+            Requirement(word).name for word in shlex.split(commands[1])[2:]
+        }
+        assert "--synthetic" in commands[2]
 
 
 def test_the_palette_finds_actions_models_and_gpus(opened, qtbot):
@@ -425,6 +435,39 @@ def test_the_palette_finds_actions_models_and_gpus(opened, qtbot):
     assert window.session.plan.machine.gpus[0].id == "rtx-3090"
     window._run_chosen("model:gpt2")
     assert window.session.plan.model.preset == "gpt2"
+
+
+def test_the_palette_finds_examples_files_and_parts_from_the_first_screen_on(opened):
+    window = opened(plan=None)
+    found = [option.key for option in window._find_things("llama 8b lora")]
+    assert f"example:{fakes.EXAMPLE}" in found
+    part = next(
+        key for key in (o.key for o in window._find_things("990 pro 2tb")) if "storage/" in key
+    )
+    window._run_chosen(part)
+    assert window.place == "catalog"
+    assert window._screens["catalog"].tabs.value == "storage"
+    window._run_chosen(f"example:{fakes.EXAMPLE}")
+    assert window.session.plan == read(fakes.EXAMPLE)
+
+
+def test_a_command_that_cannot_run_says_what_it_needs(opened):
+    window = opened(plan=None)
+    for command, words in (("make-it-fit", "open plan"), ("undo", "Nothing to undo"),
+                           ("share", "figures of a plan")):  # fmt: skip
+        window._run_chosen(f"action:{command}")
+        assert words in window.notice.text
+
+
+def test_the_menu_lists_every_command_below_five_titles(opened):
+    window = opened()
+    menu = window._tools["more"].menu()
+    below = [title.menu() for title in menu.actions()]
+    assert len(below) == 5
+    listed = [action for each in below for action in each.actions()]
+    assert sorted(a.text() for a in listed) == sorted(
+        a.text() for a in window.actions_by_id.values()
+    )
 
 
 def test_models_are_found_in_korean_and_decomposed_jamo(opened):
@@ -443,7 +486,7 @@ def test_a_search_can_be_stopped_and_asked_again(opened, qtbot):
     go_on = threading.Event()
     base = fakes.core()
 
-    def slow(plan, facts):
+    def slow(plan, facts, **_how):
         go_on.wait(20)
         return base.advise(plan, facts)
 
@@ -466,7 +509,7 @@ def test_an_edit_during_a_search_does_not_lose_the_next_search(opened, qtbot):
     go_on = threading.Event()
     base = fakes.core()
 
-    def slow(plan, facts):
+    def slow(plan, facts, **_how):
         go_on.wait(20)
         return base.advise(plan, facts)
 
@@ -513,6 +556,21 @@ def test_a_computers_memory_is_set_in_the_form(opened):
     window.undo()
     window.undo()
     assert window.session.plan.machine.memory_gib == 64
+
+
+def test_a_preference_is_chosen_in_the_form_and_taken_back(opened):
+    window = opened()
+    form = window.screen_named("plan").form
+    rows = {row.key: row for group in form._groups for row in group.rows}
+    assert not rows["workload.reference"].applies(window.session.plan)
+    rows["objective"].control.chosen.emit("dpo")
+    assert window.session.plan.workload.objective == "dpo"
+    assert rows["workload.reference"].applies(window.session.plan)
+    rows["workload.reference"].control.chosen.emit("precomputed")
+    assert window.session.plan.workload.compared == "precomputed"
+    rows["objective"].control.chosen.emit("next-token")
+    workload = window.session.plan.workload
+    assert (workload.objective, workload.reference) == (None, None)
 
 
 def test_a_power_limit_is_kept_with_the_gpu_and_named_by_undo(opened):
@@ -851,7 +909,8 @@ def test_a_small_window_keeps_its_size_and_every_place(
         window.go(screen)
         spin(50)
         assert (screen, window.width(), window.height()) == (screen, 1024, 640)
-    assert not any(place.visibleRegion().isEmpty() for place in window.rail._places)
+    listed = [place for place in window.rail._places if not place.isHidden()]
+    assert not any(place.visibleRegion().isEmpty() for place in listed)
 
 
 @pytest.mark.parametrize("work", ["search", "trace"])
@@ -864,7 +923,7 @@ def test_closing_during_work_takes_no_second(opened, qtbot, work):
         facts = base.resolve(plan)
         return Pending(facts.machine, facts.settings, object(), facts.inputs, ())
 
-    def slow(*_):
+    def slow(*_, **_how):
         begun.set()
         over.wait(20)
         raise UserError.of("ui.notice.close")

@@ -13,7 +13,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QEventLoop, QRectF, Qt, QTimer
+from PySide6.QtCore import QEventLoop, QPoint, QRectF, Qt, QTimer
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -31,6 +32,7 @@ SCREENS = (
     "start",
     "plan",
     "advise",
+    "compare",
     "export",
     "machine",
     "build",
@@ -50,9 +52,9 @@ OTHER = resources("examples", "llama-8b-qlora-rtx4060ti.plan.yaml")
 def problems(window: Any, screen: str) -> Iterator[str]:
     """Yield what is wrong with the screen as it stands."""
     paint.runs = []
-    window.repaint()
+    window.repaint()  # and with it all that it holds
     for widget in window.findChildren(QWidget):
-        if widget.isVisible():
+        if widget.isWindow() and widget.isVisible():
             widget.repaint()
     runs, paint.runs = paint.runs, None
     yield from (f"{screen}: {text}" for text in painted(runs))
@@ -164,6 +166,31 @@ def spoken_name(widget: QWidget) -> str:
     return owner.accessibleName() if inner and isinstance(owner, QWidget) else ""
 
 
+class Mouse:
+    """Clicks, and counts them."""
+
+    def __init__(self) -> None:
+        self.clicks = 0
+
+    def click(self, widget: QWidget, at: QPoint | None = None) -> None:
+        """Click the middle of a widget that is seen, or a place in it."""
+        assert widget.isVisible()
+        self.clicks += 1
+        where = at if at is not None else QPoint(widget.width() // 2, widget.height() // 2)
+        QTest.mouseClick(widget, Qt.MouseButton.LeftButton, pos=where)
+        QApplication.processEvents()
+
+    def pick(self, opener: QWidget, title: str) -> None:
+        """Open a list and choose from it."""
+        self.click(opener)
+        popup: Any = QApplication.activePopupWidget()
+        model = popup.list.model()
+        rows = (model.index(row, 0) for row in range(model.rowCount()))
+        wanted = next(row for row in rows if row.data() == title)
+        popup.list.scrollTo(wanted)
+        self.click(popup.list.viewport(), popup.list.visualRect(wanted).center())
+
+
 def spin(milliseconds: int) -> None:
     loop = QEventLoop()
     QTimer.singleShot(milliseconds, loop.quit)
@@ -215,6 +242,18 @@ def answered_build(window: Any) -> None:
     assert screen.pair.isVisible()
 
 
+def compared(window: Any) -> None:
+    """Show four plans side by side."""
+    screen = window.screen_named("compare")
+    while screen.add.isEnabled():
+        screen.add_file(OTHER)
+    for _ in range(500):
+        spin(20)
+        if screen.table is not None:
+            break
+    assert len(screen.table.heads()) == 5
+
+
 def waiting_rows(window: Any) -> None:
     """Show rows of a list that no part is known for."""
     from trainwright.prices.imports import Row, waiting
@@ -245,7 +284,7 @@ def walk(window: Any, languages: tuple[str, ...] = ("en", "ko", "long")) -> list
         window.screen_named("catalog").show_tab("guide")
         settle(window)
         found.extend(f"{language} {problem}" for problem in problems(window, "storage guide"))
-        for look in (answered_build, waiting_rows):
+        for look in (compared, answered_build, waiting_rows):
             look(window)
             settle(window)
             found.extend(f"{language} {problem}" for problem in problems(window, look.__name__))

@@ -87,6 +87,6 @@ class Advice:
     """Common mistakes among the fixed settings, structures that could not be considered,
     rounding of the effective batch."""
     considered: int
-    """Settings that were compared."""
+    """Settings that were compared; 0 where the first choice alone was asked for."""
     short_by_bytes: float | None = field(default=None)
     """Where nothing fits: what the smallest settings lack on the device at p95."""

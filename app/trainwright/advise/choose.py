@@ -6,9 +6,9 @@ from itertools import dropwhile, islice, takewhile
 from math import inf
 
 from trainwright.advise import learning_rate, loading, pareto, relax, space
-from trainwright.advise.advice import Advice, Choice, Reason, Relaxation
+from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
-from trainwright.advise.reasons import SHARDING_SOURCE, reasons, untimed_reasons
+from trainwright.advise.reasons import reasons, sharded, untimed_reasons
 from trainwright.advise.search import Search, Sources, Timed
 from trainwright.advise.taking import with_settings
 from trainwright.estimate import fp8
@@ -24,8 +24,11 @@ from trainwright.workload.settings import Effect
 
 _SAME = 1e-9
 """Relative difference below which two times are the same work."""
+_AS_FAST = 0.01
+"""Longer step that is taken for memory that stays free, as a share. Assumed: far below what the
+estimate can tell."""
 _NEAR = 0.05
-"""Longer step that is worth a margin, as a share; less the estimate cannot tell. Assumed."""
+"""Longer step that is worth naming for a margin, as a share. Assumed."""
 _TRIES = 4
 """Replays spent on a choice with a margin; assumed."""
 
@@ -35,6 +38,7 @@ def advise(
     facts: Facts,
     *,
     top: int = 5,
+    alone: bool = False,
     sources: Sources | None = None,
     wanted: Callable[[], bool] = lambda: True,
 ) -> Advice:
@@ -42,17 +46,18 @@ def advise(
 
     Minimises the time of the effective batch, which is kept exactly, among settings whose
     p95 of device memory fits. Considers only structures whose profile is at hand, and says
-    which it could not consider. ``wanted`` ends the search for ways out.
+    which it could not consider. ``alone``: the first choice with its reasons, and neither notes
+    nor trades: what Make it fit takes. ``wanted`` ends the search for ways out.
     """
     search = Search(plan, loading.with_most_workers(plan, facts), sources or STORED)
     ranked = _ranked(search)
     first = next(ranked, None)  # the others are worked out once it is clear that they count
     own = first[0].candidate.effect if first is not None else None
-    if own is not Effect.SAME and (shared := _shared(search, own, top, wanted)) is not None:
-        return shared
+    if own is not Effect.SAME and (aside := _aside(search, own, top, alone, wanted)) is not None:
+        return aside
     if first is None:
         ways = relax.relaxations(search, wanted)
-        compared = any(way.change.id == relax.SHARES_ASIDE for way in ways)
+        compared = any(way.change.id == relax.SHARES_ASIDE or _shards(way) for way in ways)
         hints = () if compared else relax.hints(search)
         return Advice(
             choices=(),
@@ -62,17 +67,15 @@ def advise(
             considered=search.considered,
             short_by_bytes=relax.shortage(search),
         )
-    chosen = [first, *islice(ranked, top - 1)]
+    if alone:
+        return Advice((_choice(search, *first),), (), (), (), considered=0)
     best, report = first
+    choices = tuple(_choice(search, *one) for one in (first, *islice(ranked, top - 1)))
     if report.time.refusal is not None:
-        return _by_memory(search, chosen, report.time.refusal)
+        untimed = (Message.of("advise.untimed"), report.time.refusal, *_not_considered(search))
+        return Advice(choices, (), (), untimed, search.considered)
     return Advice(
-        choices=tuple(
-            Choice(found.settings, found, reasons(search, timed, found), timed.candidate.effect)
-            for timed, found in (
-                (timed, loading.settled(search, timed, found)) for timed, found in chosen
-            )
-        ),
+        choices=choices,
         pareto=pareto.front(search, best),
         nothing_fits=(),
         notes=(
@@ -85,6 +88,10 @@ def advise(
     )
 
 
+def _shards(way: Relaxation) -> bool:
+    return way.changes.get("settings.strategy") == "fsdp2"
+
+
 def would_shard(advice: Advice) -> bool:
     """Return whether weights shared out may give the same result, and were not compared."""
     if not advice.choices:
@@ -93,59 +100,38 @@ def would_shard(advice: Advice) -> bool:
     return best.effect is not Effect.SAME and not best.settings.shards
 
 
-def _shared(
-    search: Search, own: Effect | None, top: int, wanted: Callable[[], bool]
+def _aside(
+    search: Search, own: Effect | None, top: int, alone: bool, wanted: Callable[[], bool]
 ) -> Advice | None:
-    """Return the advice for weights shared out, where it changes less of the training.
+    """Return the advice for shares of the weights in system memory, where it changes less.
 
-    ``own`` is the effect of what fits with whole copies. Sharding itself changes no result, and
-    neither does a system memory that holds the shares. That one is slow, and comes last.
+    ``own`` is the effect of what fits in the GPUs' memory. Sharding changes no result, but from
+    system memory it is slow: it comes after all that keeps the result.
     """
     if next(search.obedient.leanest(), None) is None:  # no profile is at hand
         return None
-    known = search.facts.machine.memory_bytes is not None
-    least, best = own, None
-    for aside in (False, True) if known else (False,):
-        plan = relax.sharding(search.plan, aside=aside)
-        if plan is None or not wanted():
-            break
-        facts = search.sources.resolve(plan)
-        if facts is None:  # its structure has to be traced first, as a note says
-            break
-        found = advise(plan, facts, top=top, sources=search.sources, wanted=lambda: False)
-        if found.choices and (least is None or found.choices[0].effect < least):
-            least = found.choices[0].effect
-            best = _because_shared(found, search.facts.machine.gpu_count, aside=aside)
-        if least is Effect.SAME:
-            break
-    return best
-
-
-def _because_shared(found: Advice, gpus: int, *, aside: bool) -> Advice:
-    """Return the advice with the reason why weights are shared out."""
-    because = Message.of("advise.strategy.fsdp2", gpus=gpus)
-    given = [Reason("strategy", "fsdp2", because, SHARDING_SOURCE)]
-    if aside:
-        why = Message.of("advise.shard-offload")
-        given.append(Reason("shard_offload", True, why, SHARDING_SOURCE))
+    plan = relax.sharding(search.plan, aside=True)
+    if plan is None or search.facts.machine.memory_bytes is None or not wanted():
+        return None
+    facts = search.sources.resolve(plan)
+    if facts is None:  # its structure has to be traced first, as a note says
+        return None
+    sources, nobody = search.sources, lambda: False
+    found = advise(plan, facts, top=top, alone=alone, sources=sources, wanted=nobody)
+    if not found.choices or (own is not None and found.choices[0].effect >= own):
+        return None
+    given = sharded(search.facts.machine.gpu_count, aside=True)
     choices = (replace(one, reasons=(*given, *one.reasons)) for one in found.choices)
     return replace(found, choices=tuple(choices))
 
 
-def _by_memory(search: Search, chosen: list[tuple[Timed, Report]], refused: Message) -> Advice:
-    """Return what fits by the memory it takes, where no time is predicted."""
-    return Advice(
-        choices=tuple(
-            Choice(
-                found.settings, found, untimed_reasons(search, timed, found), timed.candidate.effect
-            )
-            for timed, found in chosen
-        ),
-        pareto=(),
-        nothing_fits=(),
-        notes=(Message.of("advise.untimed"), refused, *_not_considered(search)),
-        considered=search.considered,
-    )
+def _choice(search: Search, timed: Timed, report: Report) -> Choice:
+    """Return a choice with its reasons, of which some need the time of a step."""
+    effect = timed.candidate.effect
+    if report.time.refusal is not None:
+        return Choice(report.settings, report, untimed_reasons(search, timed, report), effect)
+    report = loading.settled(search, timed, report)
+    return Choice(report.settings, report, reasons(search, timed, report), effect)
 
 
 def _ranked(search: Search) -> Iterator[tuple[Timed, Report]]:
@@ -161,39 +147,47 @@ def _ranked(search: Search) -> Iterator[tuple[Timed, Report]]:
         if any(abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one in chosen):
             continue
         for found in search.confirmed([timed]):
-            calm = _with_margin(search, found, _SAME, _spares) if not chosen else None
-            chosen.append(timed)
-            yield calm or found
+            taken = found if chosen else _off_the_edge(search, found)
+            chosen += timed, taken[0]
+            yield taken
 
 
-def _with_margin(
-    search: Search,
-    first: tuple[Timed, Report],
-    longer: float,
-    calm: Callable[[Report], bool],
-) -> tuple[Timed, Report] | None:
-    """Return the fastest that is calm where the first choice has no margin at all, if any.
+def _off_the_edge(search: Search, fastest: tuple[Timed, Report]) -> tuple[Timed, Report]:
+    """Return the fastest, or one nearly as fast where it leaves nothing free at p95.
 
-    Its step is longer than the first one's by the share ``longer`` at most.
+    The fastest that leaves something, else the one that needs the least. The order is the same
+    for any memory, so that more of it never gives a slower choice.
     """
-    chosen, report = first
-    if _spares(report) or chosen.seconds == inf:
-        return None
+    if _spares(fastest[1]) or fastest[0].seconds == inf:
+        return fastest
+    alike = list(_nearly(search, fastest[0], _AS_FAST))
+    leanest = min(alike, key=lambda one: (search.peak(one.candidate), one.candidate.allocator))
+    lean = next(search.confirmed([leanest]), fastest)
+    if not _spares(lean[1]):
+        return lean
+    return next(one for one in search.confirmed(alike) if _spares(one[1]))
+
+
+def _nearly(search: Search, fastest: Timed, longer: float) -> Iterator[Timed]:
+    """Yield a point and those after it whose step is longer by the share ``longer`` at most."""
 
     def near(one: Timed) -> bool:
-        alike = one.candidate.departs == chosen.candidate.departs
-        return alike and one.seconds <= chosen.seconds * (1 + longer)
+        alike = one.candidate.departs == fastest.candidate.departs
+        return alike and one.seconds <= fastest.seconds * (1 + longer)
 
-    rest = dropwhile(lambda one: one.candidate != chosen.candidate, search.obedient)
-    others = islice(takewhile(near, islice(rest, 1, None)), _TRIES)
-    return next((one for one in search.confirmed(others) if calm(one[1])), None)
+    return takewhile(near, dropwhile(lambda one: one != fastest, search.obedient))
 
 
 def _margin(search: Search, first: tuple[Timed, Report]) -> Iterator[Message]:
-    """Yield what a margin costs where the first choice is tight."""
-    calm = _with_margin(search, first, _NEAR, lambda report: report.verdict is Verdict.FITS)
-    if calm is None:
+    """Yield what a margin costs where the first choice has none."""
+    if _spares(first[1]):
         return
+    others = islice(_nearly(search, first[0], _NEAR), _TRIES)
+    spare = [one for one in search.confirmed(others) if _spares(one[1])]
+    if not spare:
+        yield Message.of("advise.no-margin")
+        return
+    calm = next((one for one in spare if one[1].verdict is Verdict.FITS), spare[0])
     now, then = first[1].settings, calm[1].settings
     keys = ("micro_batch", *space.SAVERS)
     changes = [f"{key}: {getattr(then, key)}".lower() for key in keys
@@ -234,7 +228,7 @@ def _not_considered(search: Search, *, obeying: bool = True) -> tuple[Message, .
     for candidate in search.uncompared:
         if obeying and candidate.freed:
             continue  # the plan rules it out anyway
-        traced = ("precision", "attention", "channels_last", "cross_entropy")
+        traced = ("precision", "strategy", "attention", "channels_last", "cross_entropy")
         other = [key for key in traced if getattr(candidate, key) != getattr(base, key)]
         if candidate.checkpointing == "selective":
             other.append("checkpointing")
@@ -255,7 +249,11 @@ def _left_out(search: Search) -> Iterator[Message]:
         return
     moves = fixed.activation_offload is None or fixed.optimizer_offload is None
     left_out = {
-        "fused": fixed.cross_entropy is None and "vocabulary" in profile.model,
+        "fused": (
+            fixed.cross_entropy is None
+            and "vocabulary" in profile.model
+            and search.plan.workload.objective is None
+        ),
         "selective": fixed.checkpointing is None and profile.blocks > 0,
         "optimizers": fixed.optimizer is None,
         "in-backward": fixed.optimizer_in_backward is None,
@@ -278,9 +276,11 @@ def make_it_fit(plan: Plan, advice: Advice) -> Plan:
     return with_settings(plan, best.settings, best.reasons)
 
 
-def ways_out(plan: Plan, facts: Facts, wanted: Callable[[], bool]) -> tuple[Relaxation, ...]:
+def ways_out(
+    plan: Plan, facts: Facts, wanted: Callable[[], bool], sources: Sources | None = None
+) -> tuple[Relaxation, ...]:
     """Return what makes a plan fit: its open settings alone where that is enough."""
-    advice = advise(plan, facts, top=1, wanted=wanted)
+    advice = advise(plan, facts, alone=True, sources=sources, wanted=wanted)
     if not advice.choices:
         return advice.nothing_fits
     (best,) = advice.choices

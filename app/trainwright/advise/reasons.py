@@ -61,7 +61,9 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     others = [
         other
         for name in ("fp32", "tf32", "bf16-mixed", "fp16-mixed")
-        if name != value and (other := search.alike(best.candidate, precision=name))
+        if name != value
+        and (other := search.alike(best.candidate, precision=name))
+        and other.seconds != best.seconds  # as TF32 on GPUs without it
     ]
     flips = None
     if value == "fp16-mixed":
@@ -91,6 +93,11 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     if count < 2 or not search.plan.workload.trains:
         return
     value = best.candidate.strategy
+    if value == "fsdp2":
+        copies = _alternative(search, best, strategy="ddp")
+        less = 1 - best.seconds / copies.seconds if copies is not None else None
+        yield from sharded(count, less)
+        return
     other_name = "single" if value == "ddp" else "ddp"
     share = (search.plan.workload.effective_batch or 1) // (count if value == "single" else 1)
     rival = next(iter(search.holding(strategy=other_name)), None)
@@ -101,6 +108,16 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     flips = Message.of("advise.flip.link") if value == "single" or gain < 0.9 * count else None
     id = "advise.strategy.kept" if value == "ddp" and gain < 1 else f"advise.strategy.{value}"
     yield _reason("strategy", value, id, _ESTIMATE, flips, gpus=count, factor=gain)
+
+
+def sharded(gpus: int, less: float | None = None, *, aside: bool = False) -> Iterator[Reason]:
+    """Yield why weights are shared out: whole copies do not fit, or take longer by ``less``."""
+    because = Message.of("advise.strategy.fsdp2", gpus=gpus)
+    if less is not None:
+        because = Message.of("advise.strategy.fsdp2-faster", gpus=gpus, less=less)
+    yield Reason("strategy", "fsdp2", because, SHARDING_SOURCE)
+    if aside:
+        yield Reason("shard_offload", True, Message.of("advise.shard-offload"), SHARDING_SOURCE)
 
 
 def _shard_degree(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
@@ -220,6 +237,10 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
     }
     if rival is None:
         yield _reason("checkpointing", value, "advise.checkpointing.on", _ESTIMATE, flips, **values)
+    elif rival.seconds < best.seconds:  # it was passed over, for it leaves nothing free
+        gain = 1 - rival.seconds / best.seconds
+        id = "advise.checkpointing.leaves"
+        yield _reason("checkpointing", value, id, _ESTIMATE, flips, gain=gain)
     else:
         values |= {"other": rival.candidate.micro_batch, "gain": slower(rival, best)}
         yield _reason(

@@ -15,11 +15,12 @@ from trainwright.catalog.query import list_gpus
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
+from trainwright.plan.serving import TENSOR_PARALLEL
 from trainwright.profile.expand import model_bytes
 from trainwright.profile.presets import presets
 from trainwright.workload import FullSettings, ModelSource
 from trainwright.workload.defaults import meaningful
-from trainwright.workload.settings import SHARDED_OPTIMIZERS, Effect, Loader
+from trainwright.workload.settings import SHARDED, SHARDED_OPTIMIZERS, Effect, Loader
 
 _NEXT_TASK = {"pretrain": "lora", "full": "lora", "lora": "qlora"}
 _STEP = 128
@@ -129,8 +130,13 @@ def shortage(search: Search) -> float | None:
 def hints(search: Search) -> Iterator[Message]:
     """Yield what would help and was not compared: weights shared out over the GPUs."""
     smallest, count = search.smallest, search.facts.machine.gpu_count
-    shared = search.facts.settings.shards
-    if smallest is None or count < 2 or not search.plan.workload.trains or shared:
+    if smallest is None or count < 2:
+        return
+    if not search.plan.workload.trains:
+        yield from (one for one in search.report(smallest).notes if one.id == TENSOR_PARALLEL)
+        return
+    if smallest.strategy in SHARDED or search.plan.workload.objective is not None:
+        # It was compared, and takes the least memory; pairs are not sharded.
         return
     profile, room = search.profile(smallest), search.room(smallest)
     whole = model_bytes(profile) if profile is not None else 0
@@ -150,6 +156,8 @@ def sharding(plan: Plan, *, aside: bool = False) -> Plan | None:
     gpus, given = plan.machine.gpu_count, plan.settings
     open_to = (None, "fsdp2") if aside and given.shard_offload is None else (None,)
     if gpus < 2 or not plan.workload.trains or given.strategy not in open_to:
+        return None
+    if plan.workload.objective is not None:  # how GPUs share a reference is not planned
         return None
     moved = given.optimizer_offload == "cpu" or given.optimizer_in_backward
     if moved or given.optimizer not in (None, *SHARDED_OPTIMIZERS):
@@ -223,23 +231,35 @@ def _shorter(search: Search) -> Iterator[Relaxation]:
 
 
 def _fewer_bits(search: Search) -> Iterator[Relaxation]:
-    """Yield the plan that serves weights of fewer bits, as many as fit."""
+    """Yield the plan that serves weights of fewer bits, as many as fit.
+
+    gpt-oss is published in MXFP4: there they are the model itself.
+    """
     if search.plan.workload.trains or search.facts.settings.quantization != "none":
         return
-    for value in _FEWER_BITS:
+    own = ("mxfp4",) if '"gpt_oss"' in search.facts.config else ()
+    for value in (*own, *_FEWER_BITS):
         settings = search.plan.settings.model_copy(update={"quantization": value})
         plan = search.plan.model_copy(update={"settings": settings})
         if (answer := first(plan, search.sources)) is not None:
             change = Message.of(
                 "advise.relax.setting", setting="quantization", value=value, **_cost(answer[2])
             )
-            yield _way(change, plan, search, answer, Effect.NEARLY)
+            effect = Effect.SAME if value in own else Effect.NEARLY
+            yield _way(change, plan, search, answer, effect)
+
+
+def smaller_tasks(plan: Plan) -> Iterator[Plan]:
+    """Yield the plan with adapters in place of all weights, then over weights in 4 bits."""
+    task = plan.workload.task
+    while (task := _NEXT_TASK.get(task, "")) != "":  # type: ignore[assignment]
+        yield _with_workload(plan, task=task)
 
 
 def _other_task(search: Search) -> Iterator[Relaxation]:
-    task = asked = search.plan.workload.task
-    while (task := _NEXT_TASK.get(task, "")) != "":  # type: ignore[assignment]
-        plan = _with_workload(search.plan, task=task)
+    asked = search.plan.workload.task
+    for plan in smaller_tasks(search.plan):
+        task = plan.workload.task
         if (answer := first(plan, search.sources)) is not None:
             change = Message.of("advise.relax.task", task=task, **_cost(answer[2]))
             yield _way(change, plan, search, answer, _EFFECTS.get((asked, task), Effect.DIFFERENT))

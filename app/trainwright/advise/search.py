@@ -33,7 +33,7 @@ from trainwright.plan.schema import Plan
 from trainwright.profile.expand import model_bytes
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
-from trainwright.workload.settings import WEIGHTS_SHARED, Effect
+from trainwright.workload.settings import SHARDED, WEIGHTS_SHARED, Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class Search:
         if key not in self._profiles:
             settings = self.settings(candidate)
             found = self.sources.find(self.plan, self.facts, settings)
-            if found is None and _structure_of(settings) == _structure_of(self.facts.settings):
+            if found is None and key == _structure_of(self.facts.settings):
                 found = self.facts.profile  # it may hold at the plan's own point alone
             known = found is not None and _updates(found, settings.update)
             self._profiles[key] = found if known or not self.plan.workload.trains else None
@@ -447,7 +447,7 @@ def _structure(candidate: Candidate, *, alone: bool | None = None) -> tuple[obje
     single = candidate.micro_batch == 1 if alone is None else alone
     return (
         *(candidate.precision, candidate.attention, candidate.channels_last, traced),
-        *(single, traced_as(candidate.optimizer)),
+        *(single, traced_as(candidate.optimizer), candidate.strategy in SHARDED),
         *(candidate.cross_entropy, candidate.optimizer_in_backward),
     )
 
@@ -455,8 +455,9 @@ def _structure(candidate: Candidate, *, alone: bool | None = None) -> tuple[obje
 def _structure_of(settings: FullSettings) -> tuple[object, ...]:
     return (
         *(settings.precision, settings.attention, settings.channels_last),
-        *(settings.checkpointing == "selective", settings.micro_batch == 1),
-        *(traced_as(settings.optimizer), settings.cross_entropy, settings.optimizer_in_backward),
+        "selective" if settings.checkpointing == "selective" else "derived",
+        *(settings.micro_batch == 1, traced_as(settings.optimizer), settings.shards),
+        *(settings.cross_entropy, settings.optimizer_in_backward),
     )
 
 

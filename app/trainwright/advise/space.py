@@ -110,7 +110,7 @@ def values(
     moves = nvidia and trains and memory_bytes is not None
     found: dict[str, tuple[Any, ...]] = {
         "precision": _precisions(workload, record),
-        "strategy": (base.strategy if base.shards else "ddp",) if shares else ("single",),
+        "strategy": _strategies(base) if shares else ("single",),
         "shard_degree": _degrees(base, gpu_count, nodes),
         "batch": tuple(batches(base, workload, 1)),
         "attention": ("sdpa", "eager") if profile.kernels else ("sdpa",),
@@ -118,7 +118,7 @@ def values(
         "optimizer": ("adamw", "adamw-8bit", "adafactor") if trains else (base.optimizer,),
         "optimizer_in_backward": (False,),
         "optimizer_offload": ("none", "cpu") if moves else ("none",),
-        "cross_entropy": ("full", "chunked") if _generates(profile, trains) else ("full",),
+        "cross_entropy": _losses(workload, base, profile),
         "checkpointing": _checkpointings(layers),
         "activation_offload": (False, True) if layers and moves else (False,),
         "allocator": ("native", "expandable") if nvidia else ("native",),
@@ -126,17 +126,28 @@ def values(
     return {key: _with_own(key, known, settings, base) for key, known in found.items()}
 
 
+def _strategies(base: FullSettings) -> tuple[str, ...]:
+    """Return whole copies and shares of them; of shares that the plan asks for, those alone."""
+    return (base.strategy,) if base.shards else ("ddp", "fsdp2")
+
+
 def _degrees(base: FullSettings, gpu_count: int, nodes: int) -> tuple[int | None, ...]:
     """Return the copies worth comparing: one over all GPUs, and one in each computer."""
     each = gpu_count // nodes
-    copies = base.strategy == "fsdp2" and not base.shard_offload and 1 < each < gpu_count
+    copies = "fsdp2" in _strategies(base) and not base.shard_offload and 1 < each < gpu_count
     return (None, each) if copies else (None,)
 
 
-def _generates(profile: Profile, trains: bool) -> bool:
-    """Return whether the loss is that of the next token: labels are shifted by one."""
-    shifted = zip(profile.ops.name, profile.ops.phase, strict=True)
-    return trains and ("aten.constant_pad_nd.default", "loss") in set(shifted)
+def _losses(workload: Workload, base: FullSettings, profile: Profile) -> tuple[str, ...]:
+    """Return how the loss may be made: in chunks too where it is that of the next token.
+
+    Its labels are then shifted by one.
+    """
+    if workload.objective is not None:
+        return (base.cross_entropy,)
+    shifted = set(zip(profile.ops.name, profile.ops.phase, strict=True))
+    generates = workload.trains and ("aten.constant_pad_nd.default", "loss") in shifted
+    return ("full", "chunked") if generates else ("full",)
 
 
 def _precisions(workload: Workload, record: GpuRecord) -> tuple[str, ...]:
@@ -358,6 +369,8 @@ def _goes_together(named: Mapping[str, Any]) -> bool:
     moved, early = named["optimizer_offload"] == "cpu", named["optimizer_in_backward"]
     shared = named["strategy"] in SHARDED
     if shared and named["optimizer"] not in SHARDED_OPTIMIZERS:
+        return False
+    if named["shard_degree"] is not None and named["strategy"] != "fsdp2":
         return False
     if (moved or early) and (named["precision"] == "fp16-mixed" or named["strategy"] != "single"):
         return False

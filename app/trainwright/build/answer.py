@@ -26,6 +26,11 @@ class Part:
     owned: int = 0
     """Of them, those that are there already."""
 
+    @property
+    def used(self) -> bool:
+        """Whether a used one is to be bought."""
+        return self.owned < self.count and self.price is not None and self.price.second_hand
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -35,6 +40,8 @@ class Step:
     """What becomes another: ``RTX 4070 SUPER -> RTX 5070 Ti``."""
     more: float
     """Money above this build's expected price, in its currency."""
+    price: float
+    """Of the whole computer."""
     gain: float
     """By which the work goes faster: 0.4 is 40 %."""
 
@@ -172,7 +179,8 @@ class Builds:
     front: tuple[Point, ...]
     """Cheapest first, beyond the budget too."""
     cheapest: Candidate | None
-    """Where nothing is within the budget: the cheapest that does the work."""
+    """Where nothing is within the budget that is proven and can be checked: the cheapest such
+    computer that does the work, or else any that does."""
     budget: Money | None
     currency: str
     notes: tuple[Message, ...]

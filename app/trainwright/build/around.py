@@ -231,21 +231,27 @@ class Around:
             self._bases[key] = sorted(self._with_memory(*key), key=lambda base: base.cost)
         return self._bases[key]
 
-    def _with_memory(self, cores: int, gib: float, generation: int) -> Iterator[Base]:
+    def _with_memory(
+        self, cores: int, gib: float, generation: int, at_rate: bool
+    ) -> Iterator[Base]:
         known: dict[tuple[object, ...], tuple[Memory, ...]] = {}
         for frame in self.frames:
             if frame.cpu.cores < cores or (frame.cpu.pcie_generation or 0) < generation:
                 continue
+            small = frame.board.form_factor == "mini-itx" and self.wishes.form is None
+            if at_rate and small:  # money that is left goes into a board with room for more
+                continue
             memories = known.get(frame.takes)
             if memories is None:
-                memories = self.stores.memory(frame.cpu, frame.board, gib)
+                memories = self.stores.memory(frame.cpu, frame.board, gib, at_rate=at_rate)
                 known[frame.takes] = memories
             if memories:
                 yield Base(frame, memories, frame.cost + memories[0].cost)
 
-    def _holding(self, needed: Needs) -> tuple[int, float, int]:
+    def _holding(self, needed: Needs) -> tuple[int, float, int, bool]:
         """Return what is asked of processor and memory: as much as sets on sale can hold."""
-        return needed.cores, self.stores.size(needed.memory_gib), needed.generation
+        size = self.stores.size(needed.memory_gib)
+        return needed.cores, size, needed.generation, needed.at_rate
 
     # Cooler and case
 

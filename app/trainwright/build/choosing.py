@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Literal
 
 from trainwright.build.around import Around, Base, Core, Housing, Pace, Site, Sites, slowest_link
 from trainwright.build.ruling import forbidden
@@ -161,6 +162,19 @@ class Choosing:
             else:
                 some, high = found, min(middle, level(found.seconds))
         return self._on_level(task, levels, high)
+
+    def cheapest(self, cards: Cards, work: Together, cost: float, limit: float) -> Outcome | None:
+        """Return the cheapest computer within the limit, however slow what is around the cards."""
+        task = self._task(cards, work, cost, limit)
+        return self._on_level(task, self._levels(task), _NEVER)
+
+    def barred(self, cards: Cards, work: Together) -> Literal["supply", "watts", "board"]:
+        """Return what keeps cards, around which there is no computer, from having one."""
+        task = self._task(cards, work, 0.0, math.inf)
+        powered = self._around.supplies(None, cards) and not math.isinf(task.tail)
+        if powered:
+            return "board"
+        return "supply" if self._around.wishes.wall_w is None else "watts"
 
     def needs(self, cards: Cards, work: Together) -> Needs:
         """Return the least that the computer around the cards must have."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from trainwright.build.answer import Candidate, Part
 from trainwright.build.report import candidate_as_json
 from trainwright.catalog import PartKind
+from trainwright.prices import Price
 from trainwright.quoting import csv_row, json_text, visible
 from trainwright.quoting import markdown as in_markdown
 
@@ -35,6 +36,10 @@ def _price(part: Part) -> str:
     return _SIGNS[part.price.currency].format(part.price.expected)
 
 
+def _kind(price: Price) -> str:
+    return f"used, {price.kind}" if price.second_hand and price.kind != "used" else price.kind
+
+
 def _total(one: Candidate) -> str:
     total = one.total
     text = "unpriced" if total.expected is None else _SIGNS[total.currency].format(total.expected)
@@ -45,7 +50,7 @@ def markdown(one: Candidate) -> str:
     """Return a table; the price is the expected one of a piece, with its kind and day."""
     lines = ["| Type | Item | Count | Price | Kind | Date |", "|:--|:--|--:|--:|:--|:--|"]
     for part in _ordered(one):
-        kind, day = (part.price.kind, part.price.observed or "") if part.price else ("", "")
+        kind, day = (_kind(part.price), part.price.observed or "") if part.price else ("", "")
         label = LABELS[part.kind]
         price = _price(part)
         lines.append(
@@ -58,23 +63,26 @@ def markdown(one: Candidate) -> str:
 def comma_separated(one: Candidate) -> str:
     """Return rows as ``catalog prices`` reads them, prices of a piece."""
     rows: list[tuple[object, ...]] = [
-        ("part_or_name", "qty", "unit_price", "currency", "kind", "date", "source")
+        ("part_or_name", "qty", "unit_price", "currency", "kind", "condition", "date", "source")
     ]
-    for part in _ordered(one):
-        price = part.price
-        known = (
-            (f"{price.expected:.2f}", price.currency, price.kind, price.observed, price.source)
-            if price
-            else ("", "", "", "", "")
-        )
-        rows.append((part.id, part.count, *known))
+    rows += [(part.id, part.count, *_cells(part.price)) for part in _ordered(one)]
     return "".join(map(csv_row, rows))
+
+
+def _cells(price: Price | None) -> tuple[object, ...]:
+    if price is None:
+        return ("",) * 6
+    amount = f"{price.expected:.2f}"
+    return (
+        *(amount, price.currency, price.kind),
+        *(price.condition, price.observed, price.source),
+    )
 
 
 def plain_list(one: Candidate) -> str:
     """Return lines as forums know them: ``CPU: name ($299.00)``."""
     lines = [
-        f"{LABELS[part.kind]}: {visible(part.name)} ({_price(part)})"
+        f"{LABELS[part.kind]}: {visible(part.name)}{' (used)' * part.used} ({_price(part)})"
         for part in _ordered(one)
         for _ in range(part.count)
     ]

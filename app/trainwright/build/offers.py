@@ -79,6 +79,10 @@ class Market:
         currency: Currency = request.budget.currency if request.budget else "USD"
         return cls(book, currency, request.wishes)
 
+    def wishing(self, wishes: Wishes) -> "Market":
+        """Return the same market for somebody with other wishes."""
+        return Market(self._book, self.currency, wishes, self._shelves)
+
     def records(self, kind: PartKind) -> Sequence[Record]:
         """Return all parts of a kind."""
         return list_parts(kind) if self._shelves is None else self._shelves.get(kind, ())

@@ -62,7 +62,12 @@ def candidate_as_json(one: Candidate, language: Language = "en") -> dict[str, An
         "watts": {"dc": one.dc_watts, "wall": one.wall_watts},
         "bottleneck": render(one.bottleneck, language),
         "next_step": (
-            {"change": render(step.change, language), "more": step.more, "gain": step.gain}
+            {
+                "change": render(step.change, language),
+                "more": step.more,
+                "price": step.price,
+                "gain": step.gain,
+            }
             if step
             else None
         ),
@@ -127,6 +132,7 @@ def price_as_json(price: Price | None) -> dict[str, Any] | None:
         "high": price.high,
         "currency": price.currency,
         "kind": price.kind,
+        "condition": price.condition,
         "observed": price.observed.isoformat() if price.observed else None,
         "source": price.source,
     }
@@ -143,6 +149,7 @@ def upgrades_as_json(found: Upgrades, language: Language = "en") -> dict[str, An
                 "parts": [_part(part) for part in one.parts],
                 "along": list(one.along),
                 "freed": [_part(part) for part in one.freed],
+                "replaced": render(one.replaced, language) if one.replaced else None,
                 "resale": one.resale.low if one.resale else None,
                 "total": one.total.expected,
                 "total_interval": [one.total.low, one.total.high],

@@ -23,11 +23,14 @@ from trainwright.build.around import Around
 from trainwright.build.assemble import assembled
 from trainwright.build.choosing import Choosing, Least, Outcome, level
 from trainwright.build.doubt import counted, doubted
+from trainwright.build.ladder import change, undominated
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
 from trainwright.build.run import Run
+from trainwright.build.shortfall import shortfall, surer
 from trainwright.build.sizing import steps
-from trainwright.build.speeds import Cards, Speeds, shares
+from trainwright.build.speeds import COUNTS, Cards, Speeds, shares
+from trainwright.build.systems import LARGEST_CARD, complete
 from trainwright.build.works import Together, Works, plans_of, works_of
 from trainwright.catalog import GpuRecord
 from trainwright.machine.build import CircuitName
@@ -36,8 +39,6 @@ from trainwright.messages import Message
 from trainwright.prices import Currency
 from trainwright.workload.settings import Effect
 
-COUNTS = (1, 2, 3, 4)
-"""Cards worth weighing in one case; assumed: beyond four, servers begin."""
 BEYOND = 2.0
 """Budgets up to which the trade of money against time is shown; assumed."""
 LOOKED = 5
@@ -51,6 +52,11 @@ _LAID: CircuitName = "us-240v-20a"
 LAID_FROM = 20_000.0
 """USD from which a circuit of 240 V is laid for the computer; assumed: an electrician costs a
 twentieth of it."""
+SOFTWARE = {"AMD", "Intel"}
+"""Makers on whose cards libraries made for CUDA do not run as they are. Sources: PyTorch, "HIP
+(ROCm) semantics" and "Getting started on Intel GPU"."""
+LEFT = 0.05
+"""Share of a budget that is not left over without a word; assumed."""
 TENTH = 1.1
 """The budget and a tenth of it: the answer says what that much money would bring."""
 
@@ -83,13 +89,25 @@ def search(request: Request, sources: Sources = STORED, *, market: Market | None
     system = request.wishes.system
     speeds = [Speeds(plan, sources, system) for plan in plans_of(request)]
     works, run = works_of(request, speeds)
+
+    def lowest(asked: Request) -> Candidate | None:
+        """Return the cheapest computer for another request."""
+        plans = [Speeds(plan, sources, system) for plan in plans_of(asked)]
+        timed = (works, run) if asked.plan is request.plan else works_of(asked, plans)
+        return _Search(asked, market.wishing(asked.wishes), *timed).lowest()
+
     found = _Search(request, market, works, run).answer()
+    if found.builds:
+        return found
     # Where nothing that is proven and can be checked is within reach, less is better than nothing.
-    if not found.builds and works.unproven:
-        found = _Search(request, market, works, run, trial=True).answer()
-    if not found.builds:
-        found = _Search(request, market, works, run, trial=True, sound=False).answer()
-    return found
+    for sound in (True, False) if works.unproven else (False,):
+        less = _Search(request, market, works, run, trial=True, sound=sound).answer()
+        if less.builds:
+            notes = (*less.notes, *surer(found, request, lowest))
+            return replace(less, cheapest=found.cheapest, notes=notes)
+        found = found if found.cheapest is not None else less
+    notes = (*found.notes, *shortfall(found, request, market, works, lowest))
+    return replace(found, notes=notes)
 
 
 class _Search:
@@ -116,6 +134,11 @@ class _Search:
         self.around = Around(market, wishes, sound=sound)
         self.circuit = wishes.circuit or self._circuit()
         self.choosing = Choosing(self.around, self.circuit)
+        self.barred: list[tuple[_Choice, Together]] = []
+        """Cards that do the work, and around which no computer can be built."""
+        self.shown: dict[tuple[str, int], tuple[Outcome, float]] = {}
+        """Of each candidate's cards: the computer without what is left of the money, and what it
+        costs with it."""
 
     def _circuit(self) -> CircuitName:
         """Return the circuit where nobody names one."""
@@ -127,32 +150,56 @@ class _Search:
         """Return the answer."""
         choices = list(self._choices())
         far, within = self._unchanged(*self._proven(*self._outcomes(choices)))
-        ladder = _undominated([*within, *far])
+        ladder = undominated([*within, *far])
         timely = [one for one in within if self.run.in_time(one.seconds)]
         most = max(self.request.top, LOOKED)
-        builds = self._candidates(_undominated(timely or within), ladder, most)
+        builds = self._candidates(undominated(timely or within), ladder, most)
         punctual = [one for one in builds if self.run.ends(one.seconds)]
         late = self._late(builds, ladder) if builds and not punctual else ()
         builds = punctual or builds
         builds = doubted(sorted(builds, key=counted))
-        cheapest = None if builds else self._cheapest(choices, [*within, *far], ladder)
+        systems = self._systems(builds)
+        cheapest = None if builds or systems else self._cheapest(choices, ladder)
         return Builds(
-            builds=tuple(builds[: self.request.top]),
-            front=tuple(self._points(ladder, builds)),
+            builds=(*builds[: self.request.top], *systems),
+            front=tuple(self._points(ladder, [*builds[: self.request.top], *systems])),
             cheapest=cheapest,
             budget=self.request.budget,
             currency=self.market.currency,
-            notes=(*self._notes(within), *late, *self._tenth(builds, ladder)),
+            notes=(
+                *self._notes(within, builds),
+                *late,
+                *self._money(builds, ladder),
+            ),
             considered=self.choosing.considered,
         )
 
-    def _outcomes(
-        self, choices: list[_Choice], *, every: bool = False
-    ) -> tuple[list[Outcome], list[Outcome]]:
+    def _systems(self, builds: list[Candidate]) -> list[Candidate]:
+        """Return the fastest complete computer, where the work needs its memory.
+
+        None where a build beats it in everything, or does the work with a consumer card's memory.
+        """
+        held = [one.build.gpus[0].record.memory_bytes.value * one.build.gpu_count for one in builds]
+        if min(held, default=math.inf) <= LARGEST_CARD:
+            return []
+        found = sorted(complete(self.request, self.works, self.market), key=counted)
+        return [
+            one
+            for one in found[:1]
+            if self.run.ends(one.seconds)
+            and not any(
+                counted(other) <= counted(one)
+                and (other.total.expected or 0.0) <= (one.total.expected or 0.0)
+                and other.wall_watts <= one.wall_watts
+                for other in builds
+            )
+        ]
+
+    def _outcomes(self, choices: list[_Choice]) -> tuple[list[Outcome], list[Outcome]]:
         """Return (the best with each choice of cards whatever the budget, the best within).
 
-        Choices that a computer rules out are left alone, unless ``every`` one is wanted. It comes
-        before them here: it is faster. Several cards are timed only when their turn comes.
+        Choices that a computer rules out are left alone. It comes before them here: it is faster.
+        Several cards are timed only when their turn comes.
         """
         far: dict[tuple[int, int], Outcome] = {}
         within: dict[tuple[int, int], Outcome] = {}
@@ -163,7 +210,7 @@ class _Search:
             known = (*within.values(), *far.values())
             if choice.least.cost > BEYOND * self.limit:
                 continue
-            if not every and any(self._rules_out(one, choice) for one in known):
+            if any(self._rules_out(one, choice) for one in known):
                 continue
             if choice.work is None:
                 if (timed := self._timed(choice)) is not None:
@@ -175,8 +222,6 @@ class _Search:
                 best = self._best(choice, self.limit)
             if best is not None:
                 within[place] = best
-        if not (far or within):
-            return self._descending(choices), []
         return [far[one] for one in sorted(far)], [within[one] for one in sorted(within)]
 
     def _rules_out(self, one: Outcome, choice: _Choice) -> bool:
@@ -215,29 +260,25 @@ class _Search:
         work = self.works.quick(cards)
         return work.effect if work is not None else Effect.SAME
 
-    def _descending(self, choices: list[_Choice]) -> list[Outcome]:
-        """Return computers that do the work, each cheaper than the one before, the cheapest last.
+    def lowest(self) -> Candidate | None:
+        """Return the cheapest computer that does the work, whatever the budget."""
+        return self._cheapest(list(self._choices()), [])
 
-        Nothing is within reach of the budget, so that only this is worth knowing.
-        """
-        found: list[Outcome] = []
-        timed = [one for choice in choices if (one := self._timed(choice)) is not None]
-        for choice in sorted(timed, key=lambda one: one.cost):
-            best = self._best(choice, found[-1].cost if found else math.inf)
-            found += [best] if best is not None else []
-        return found
-
-    def _cheapest(
-        self, choices: list[_Choice], found: list[Outcome], ladder: list[Outcome]
-    ) -> Candidate | None:
+    def _cheapest(self, choices: list[_Choice], ladder: list[Outcome]) -> Candidate | None:
         """Return the cheapest computer that does the work."""
-        by_cost = sorted(found, key=lambda one: one.cost)
-        if known := self._candidates(by_cost[:1], ladder, 1):
-            return known[0]
-        # What it ruled out counts again, for the work does not fit on it after all.
-        far, within = self._proven(*self._outcomes(choices, every=True))
-        by_cost = sorted([*within, *far], key=lambda one: one.cost)
-        return next(iter(self._candidates(by_cost, ladder, 1)), None)
+        best: Candidate | None = None
+        limit = math.inf
+        for choice in sorted(choices, key=lambda one: one.least.cost):
+            if choice.least.cost >= limit:
+                break
+            timed = self._timed(choice)
+            if timed is None or timed.work is None:
+                continue
+            found = self.choosing.cheapest(timed.cards, timed.work, timed.cost, limit)
+            made = self._candidates([found], ladder, 1) if found is not None else []
+            if found is not None and made and found.cost < limit:
+                best, limit = made[0], found.cost
+        return best
 
     def _best(self, choice: _Choice, limit: float) -> Outcome | None:
         if choice.least.cost > limit or choice.work is None:
@@ -251,7 +292,7 @@ class _Search:
         trains = self.works.trains
         if not self.works.several:
             others = []
-        for number, record in enumerate(sorted(self.market.cards(), key=_memory, reverse=True)):
+        for number, record in enumerate(sorted(self._records(), key=_memory, reverse=True)):
             if not self.trial and self.works.trial(record):
                 continue
             choice = self._choice(record, first, number)
@@ -263,6 +304,12 @@ class _Search:
             elif shares(record):
                 several = (self._choice(record, count, number) for count in others)
                 yield from (one for one in several if one is not None)
+
+    def _records(self) -> list[GpuRecord]:
+        """Return the cards on sale: those with a price, where any has one, as of other parts."""
+        records = list(self.market.cards())
+        priced = [one for one in records if self.market.offer("gpu", one).cost(1) is not None]
+        return priced or records
 
     def _whole(self, choice: _Choice) -> bool:
         """Return whether more of the cards would do the same work, each on a copy of its own."""
@@ -304,6 +351,8 @@ class _Search:
             return choice
         work = self.works.quick(choice.cards)
         least = self.choosing.least(choice.cards, work, choice.cost) if work else None
+        if work is not None and least is None:
+            self.barred.append((choice, work))
         return replace(choice, work=work, least=least) if least is not None else None
 
     def _candidates(
@@ -314,9 +363,11 @@ class _Search:
         for outcome in outcomes:
             if len(found) == most:
                 break
-            candidate = assembled(self._finished(outcome), self.works, self.request, self.market)
+            whole = self._finished(outcome)
+            candidate = assembled(whole, self.works, self.request, self.market)
             if candidate is not None:
-                step = self._next(outcome, ladder)
+                self.shown[outcome.cards.key] = outcome, whole.cost
+                step = self._next(outcome, whole.cost, ladder)
                 found.append(replace(candidate, next_step=step))
         return found
 
@@ -335,47 +386,74 @@ class _Search:
                 best, taken = found, needed
         return best
 
-    def _tenth(self, builds: list[Candidate], ladder: list[Outcome]) -> Iterator[Message]:
-        """Yield what a tenth more of money would bring."""
-        if not builds or math.isinf(self.limit):
+    def _money(self, builds: list[Candidate], ladder: list[Outcome]) -> Iterator[Message]:
+        """Yield what is left of the money, and what more of it would bring."""
+        if builds:
+            yield from self._left(builds[0])
+            yield from self._tenth(builds[0], ladder)
+
+    def _tenth(self, first: Candidate, ladder: list[Outcome]) -> Iterator[Message]:
+        """Yield what a tenth more of money would bring, counted as the next step is."""
+        if math.isinf(self.limit):
             return
-        now = min(map(counted, builds))
         near = [one for one in ladder if self.limit < one.cost <= TENTH * self.limit]
         best = min(near, key=lambda one: one.counted, default=None)
-        gain = now / self.run.seconds(best.counted) - 1 if best is not None else 0.0
-        if best is None or gain < STEP:
+        outcome, cost = self.shown[_key(first)]
+        step = self._step(outcome, cost, best) if best is not None else None
+        if step is None or step.gain < STEP or best is None:
             yield Message.of("planner.note.tenth-nothing")
             return
-        price = Message.of(f"planner.amount.{self.market.currency.lower()}", amount=best.cost)
         name, count = best.cards.record.name, best.cards.count
-        yield Message.of("planner.note.tenth", gpu=name, count=count, price=price, gain=gain)
+        price = self._amount(step.price)
+        yield Message.of("planner.note.tenth", gpu=name, count=count, price=price, gain=step.gain)
 
-    def _next(self, outcome: Outcome, ladder: list[Outcome]) -> Step | None:
+    def _left(self, first: Candidate) -> Iterator[Message]:
+        """Yield why much of the budget is not spent."""
+        spent = first.total.expected or 0.0
+        if math.isinf(self.limit) or spent > (1 - LEFT) * self.limit:
+            return
+        yield Message.of("planner.note.left", left=self._amount(self.limit - spent))
+        goal = self.shown[_key(first)][0].counted / (1 + STEP)
+        faster = [one for one in self.barred if one[1].seconds * one[1].margin <= goal]
+        for choice, work in sorted(faster, key=lambda one: one[0].cost)[:1]:
+            name, count = choice.cards.record.name, choice.cards.count
+            why = self.choosing.barred(choice.cards, work)
+            if choice.cost <= self.limit:
+                yield Message.of(f"planner.barred.{why}", gpu=name, count=count)
+
+    def _next(self, outcome: Outcome, cost: float, ladder: list[Outcome]) -> Step | None:
         """Return the cheapest computer that is faster by something that one notices."""
         goal = outcome.counted / (1 + STEP)
-        better = [one for one in ladder if one.counted <= goal and one.cost > outcome.cost]
+        better = [one for one in ladder if one.counted <= goal and one.cost > cost]
         if not better:
             return None
-        next_one = min(better, key=lambda one: one.cost)
-        return Step(
-            _change(outcome, next_one),
-            next_one.cost - outcome.cost,
-            outcome.counted / next_one.counted - 1,
-        )
+        return self._step(outcome, cost, min(better, key=lambda one: one.cost))
 
-    def _points(self, ladder: list[Outcome], builds: list[Candidate]) -> Iterator[Point]:
-        known = {(c.build.gpus[0].record.id, c.build.gpu_count): c for c in builds}
-        for one in sorted(ladder, key=lambda one: one.cost):
-            candidate = known.get(one.cards.key) if one.cost <= self.limit else None
-            yield Point(
+    def _step(self, outcome: Outcome, cost: float, next_one: Outcome) -> Step:
+        """Return what a dearer computer has more than one that is bought for ``cost``."""
+        gain = outcome.counted / next_one.counted - 1
+        return Step(change(outcome, next_one), next_one.cost - cost, next_one.cost, gain)
+
+    def _amount(self, value: float) -> Message:
+        return Message.of(f"planner.amount.{self.market.currency.lower()}", amount=round(value))
+
+    def _points(self, ladder: list[Outcome], builds: list[Candidate]) -> list[Point]:
+        """Return the builds as they are listed, and what else trades money for time or watts."""
+        known = {_key(one) for one in builds}
+        found = [_point(one) for one in builds]
+        found += [
+            Point(
                 gpu=one.cards.record.id,
                 count=one.cards.count,
                 price=one.cost,
                 seconds=self.run.seconds(one.seconds),
                 watts=one.watts,
                 within=one.cost <= self.limit,
-                candidate=candidate,
             )
+            for one in ladder
+            if one.cost > self.limit or one.cards.key not in known
+        ]
+        return sorted(found, key=lambda one: one.price)
 
     def _late(self, builds: list[Candidate], ladder: list[Outcome]) -> Iterator[Message]:
         """Yield what there is to say of a deadline that no computer within the budget keeps."""
@@ -390,14 +468,16 @@ class _Search:
             yield self._in_time(min(timely, key=lambda one: one.cost))
 
     def _in_time(self, one: Outcome) -> Message:
-        price = Message.of(f"planner.amount.{self.market.currency.lower()}", amount=one.cost)
-        cards = one.cards
-        return Message.of(
-            "planner.note.in-time", gpu=cards.record.name, count=cards.count, price=price
-        )
+        name, count = one.cards.record.name, one.cards.count
+        price = self._amount(one.cost)
+        return Message.of("planner.note.in-time", gpu=name, count=count, price=price)
 
-    def _notes(self, within: list[Outcome]) -> Iterator[Message]:
+    def _notes(self, within: list[Outcome], builds: list[Candidate]) -> Iterator[Message]:
         yield from self.market.notes
+        shown = builds[: self.request.top]
+        vendors = {one.build.gpus[0].record.vendor for one in shown}
+        for vendor in sorted(vendors & SOFTWARE):
+            yield Message.of(f"planner.software.{vendor.lower()}")
         if self.circuit == _LAID and self.request.wishes.circuit is None:
             line = CIRCUITS[_LAID]
             yield Message.of("planner.note.circuit", volts=line.volts, amps=line.amps)
@@ -409,42 +489,16 @@ class _Search:
             yield Message.of("planner.note.unproven", gpus=sorted(self.works.unproven))
 
 
+def _key(one: Candidate) -> tuple[str, int]:
+    """Return what tells the cards of a computer from others."""
+    return one.build.gpus[0].record.id, one.build.gpu_count
+
+
+def _point(one: Candidate) -> Point:
+    gpu, count = _key(one)
+    price, seconds = one.total.expected or 0.0, one.seconds or 0.0
+    return Point(gpu, count, price, seconds, one.wall_watts, within=True, candidate=one)
+
+
 def _memory(record: GpuRecord) -> float:
     return record.memory_bytes.value
-
-
-def _undominated(outcomes: list[Outcome]) -> list[Outcome]:
-    """Return those that none beats in time, price and watts together, in their rank."""
-    ordered = sorted(outcomes, key=lambda one: (one.counted, one.cost, one.unknown, one.watts))
-    kept: list[Outcome] = []
-    for one in ordered:
-        if not any(_beats(other, one) for other in kept):
-            kept.append(one)
-    return kept
-
-
-def _beats(one: Outcome, other: Outcome) -> bool:
-    return one.seconds <= other.seconds and one.cost <= other.cost and one.watts <= other.watts
-
-
-def _change(before: Outcome, after: Outcome) -> Message:
-    """Return what the dearer computer has in place of something."""
-    old, new = before.cards, after.cards
-    if old.key == new.key:
-        return Message.of("planner.step.around", parts=_differing(before, after))
-    return Message.of(
-        "planner.step.cards",
-        old=old.record.name,
-        new=new.record.name,
-        old_count=old.count,
-        new_count=new.count,
-    )
-
-
-def _differing(before: Outcome, after: Outcome) -> list[str]:
-    pairs = [
-        (before.build.cpu, after.build.cpu),
-        (before.build.board, after.build.board),
-        (before.build.psu, after.build.psu),
-    ]
-    return [new.name for old, new in pairs if new is not None and (old is None or old.id != new.id)]

@@ -32,6 +32,9 @@ AMPLE_CORES, AMPLE_GB = 8, 1000.0
 TWICE_GIB = 128.0
 """What experts take where money is left: eight cores, a drive of 1 TB, and twice the memory of all
 cards up to 128 GiB. Source: Puget Systems, as above; the sizes are assumed."""
+GIB_A_DRIVE, MOST_DRIVES = 48.0, 4
+"""Memory of all cards for each ``AMPLE_GB`` of drive, up to so many: larger models have larger
+checkpoints and caches. Assumed."""
 CHECKPOINTS_KEPT = 3
 CHECKPOINTS_A_DAY = 4
 """Assumed: what training scripts are usually set to, when runs last days."""
@@ -57,6 +60,8 @@ class Needs:
     """None: not known, or none."""
     generation: int = 0
     """Of PCIe, that the processor has at least."""
+    at_rate: bool = False
+    """Whether all channels are filled at full rate; otherwise what is cheapest may do neither."""
 
     @property
     def apart_gb(self) -> float:
@@ -101,11 +106,17 @@ def steps(least: Needs, cards: Cards) -> Iterator[Callable[[Needs], Needs]]:
     """Yield what experts take around the cards where money is left, what is missed first first."""
     all_gib = cards.count * cards.record.memory_bytes.value / GIB
     memory_gib = max(least.memory_gib, min(2 * all_gib, TWICE_GIB))
-    drive_gb = max(least.drive_gb, AMPLE_GB + least.apart_gb)
+    drive_gb = max(least.drive_gb, AMPLE_GB * _terabytes(all_gib) + least.apart_gb)
     cores, generation = max(least.cores, AMPLE_CORES), cards.record.pcie_generation or 0
     yield lambda now: replace(now, memory_gib=memory_gib)
     yield lambda now: replace(now, drive_gb=drive_gb)
     yield lambda now: replace(now, cores=cores, generation=generation)
+    yield lambda now: replace(now, at_rate=True)
+
+
+def _terabytes(all_gib: float) -> int:
+    """Return how many times ``AMPLE_GB`` the drive holds for cards of so much memory."""
+    return min(max(round(all_gib / GIB_A_DRIVE), 1), MOST_DRIVES)
 
 
 def _generation(cards: Cards) -> int:

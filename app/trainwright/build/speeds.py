@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from trainwright.advise.relax import sharding
+from trainwright.advise.relax import sharding, shortage
 from trainwright.advise.search import Search, Sources, Timed
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.clock import Clock
@@ -73,6 +73,8 @@ class Speed:
     was measured on GPUs of the maker."""
 
 
+COUNTS = (1, 2, 3, 4)
+"""Cards worth weighing in one case; assumed: beyond four, servers begin."""
 SHARED_FROM = 24e9
 """Bytes of a card's memory from which weights are shared over several: with less, one larger card
 costs less than their slots, lanes and watts. Assumed."""
@@ -163,6 +165,17 @@ class Speeds:
         alone = self._quick.get((cards.record.id, 1))
         return alone is not None and alone.effect is Effect.SAME
 
+    def shortage(self, cards: Cards) -> tuple[float | None, bool]:
+        """Return the bytes that each card lacks at least, and whether they share the weights.
+
+        None where nobody can say.
+        """
+        shared = self._sharded(cards)
+        for plan in (shared, self.plan) if shared is not None else (self.plan,):
+            if (facts := self._known(plan, cards)) is not None:
+                return shortage(Search(plan, facts, self.sources)), plan is shared
+        return None, False
+
     def _sharded(self, cards: Cards) -> Plan | None:
         """Return the plan with the weights shared over the cards; None where that is not open."""
         if not shares(cards.record):
@@ -185,9 +198,9 @@ class Speeds:
         room = gpu.total.value - gpu.held.value
         if room <= self._too_small.get(alike, 0.0):
             return None
-        for asked in (_usual(plan, facts.settings), plan):
+        for names in (_SELDOM_DECIDE, ("strategy",)):
             like = self._clocks.get(cards.record.id)
-            search = Search(asked, facts, self.sources, like=like)
+            search = Search(_fixed(plan, facts.settings, names), facts, self.sources, like=like)
             for timed in search.obedient:
                 if search.may_fit(timed.candidate):
                     speed = _speed(search, timed)
@@ -259,9 +272,11 @@ def linked_record(record: GpuRecord, link: Link) -> GpuRecord:
     return record.model_copy(update=found)
 
 
-def _usual(plan: Plan, settings: FullSettings) -> Plan:
-    """Return the plan with what seldom decides fixed to its default."""
-    names = ("precision", "attention", "optimizer", "allocator", "strategy")
+_SELDOM_DECIDE = ("precision", "attention", "optimizer", "allocator", "strategy")
+
+
+def _fixed(plan: Plan, settings: FullSettings, names: tuple[str, ...]) -> Plan:
+    """Return the plan with such of its open keys fixed to their default."""
     trains = plan.workload.trains
     free = [
         name

@@ -79,15 +79,20 @@ class Stores:
         """Return the least that sets on sale hold and that is enough; itself where none is."""
         return next((size for size in self._sizes if size >= gib), gib)
 
-    def memory(self, cpu: CpuRecord, board: BoardRecord, gib: float) -> tuple[Memory, ...]:
+    def memory(
+        self, cpu: CpuRecord, board: BoardRecord, gib: float, *, at_rate: bool = False
+    ) -> tuple[Memory, ...]:
         """Return memory of at least so many GiB, cheapest first, each larger than the one before.
 
-        All channels are filled, at full rate, where anything on sale does so.
+        All channels are filled, at full rate, where anything on sale does so; ``at_rate``: nothing
+        else is returned.
         """
-        key = (takes(cpu, board), gib)
+        key = (takes(cpu, board), gib, at_rate)
         if key not in self._memory:
             found = tuple(self._fitting(cpu, board, gib, flawed=False))
-            self._memory[key] = found or tuple(self._fitting(cpu, board, gib, flawed=True))
+            if not found and not at_rate:
+                found = tuple(self._fitting(cpu, board, gib, flawed=True))
+            self._memory[key] = found
         return self._memory[key]
 
     def _fitting(
@@ -101,7 +106,7 @@ class Stores:
                 continue
             if any(one.gib >= memory.gib and one.watts <= memory.watts for one in kept):
                 continue
-            if not flawed and modules % (cpu.memory_channels or 1):
+            if not flawed and modules % min(cpu.memory_channels or 1, board.memory_slots):
                 continue
             if board.memory_modules is not None and not _mounts(board, memory.kit):
                 continue

@@ -65,6 +65,16 @@ class Upgrade:
     """Of them; None: not asked for, and not counted."""
 
     @property
+    def replaced(self) -> Message | None:
+        """That other cards take the place of the person's own, and why; None where they do not."""
+        old = next((part for part in self.freed if part.kind == "gpu"), None)
+        new = next((part for part in self.parts if part.kind == "gpu"), None)
+        if old is None or new is None:
+            return None
+        names = {"old": old.name, "old_count": old.count, "new": new.name, "new_count": new.count}
+        return Message.of("planner.upgrade.replaced", **names)
+
+    @property
     def paid(self) -> float:
         """What is spent at last."""
         back = self.resale.low if self.resale is not None else None

@@ -95,10 +95,10 @@ def from_json(path: Path, sources: str) -> Compiled | None:
 
 
 def compiled_folder(
-    folder: Path, shipped_copy: Path | None = None, kind: PartKind = "gpu"
+    folder: Path | None, shipped_copy: Path | None = None, kind: PartKind = "gpu"
 ) -> Compiled:
     """Return the folder's records from a copy of the same hash, or compile them and keep one."""
-    if not yaml_files(folder):
+    if folder is None or not yaml_files(folder):
         return Compiled("", {}, {})
     sources = sources_hash(folder)
     cached = _cache_file(kind, sources)

@@ -14,6 +14,7 @@ from trainwright.catalog.part_records import (
     PsuRecord,
 )
 from trainwright.catalog.platforms import against_platform
+from trainwright.catalog.plausible import outside
 from trainwright.messages import Message
 
 LANE_MB_S = {1: 250, 2: 500, 3: 985, 4: 1969, 5: 3938, 6: 7563}
@@ -39,6 +40,7 @@ SMALLEST_TOTAL_GIB = 16
 def contradictions(part: PartRecord) -> Iterator[Message]:
     """Yield what contradicts itself in a part, or what its platform does not allow."""
     yield from against_platform(part)
+    yield from outside(part)
     match part:
         case DriveRecord():
             yield from _drive(part)
@@ -63,8 +65,9 @@ def _drive(drive: DriveRecord) -> Iterator[Message]:
     if drive.interface == "hdd" and drive.form == "m.2":
         yield _told(drive, "form", drive.form, "catalog.but-disk")
     limit = SATA_MB_S if drive.interface != "nvme" else LANE_MB_S.get(generation or 0, 0) * lanes
-    if limit and drive.read_mb_s > limit:
-        yield _told(drive, "read_mb_s", drive.read_mb_s, "catalog.but-link", limit=limit)
+    for key, rate in (("read_mb_s", drive.read_mb_s), ("write_mb_s", drive.write_mb_s)):
+        if limit and rate and rate > limit:
+            yield _told(drive, key, rate, "catalog.but-link", limit=limit)
     after, cached = drive.written_after_cache_mb_s, drive.write_mb_s
     if after and cached and after > cached:
         yield _told(drive, "written_after_cache_mb_s", after, "catalog.but-cache", limit=cached)

@@ -72,15 +72,19 @@ def _data_dir() -> Path:
 
 def catalog() -> Catalog:
     """Return the catalog; own files that changed since the last call are read again."""
-    overlay = overlay_folder()
-    return _catalog(hardware_db("gpu"), overlay, state(overlay))
+    own = overlay_folder()
+    stamps = state(own)
+    return _catalog(hardware_db("gpu"), own if stamps else None, stamps)
 
 
 @lru_cache(maxsize=4)
-def _catalog(shipped: Path, overlay: Path, _state: _State) -> Catalog:
-    return Catalog(
-        compiled_folder(shipped, resources("catalog", "gpu.json")), compiled_folder(overlay)
-    )
+def _catalog(shipped: Path, own: Path | None, _state: _State) -> Catalog:
+    return Catalog(_shipped(shipped), compiled_folder(own))
+
+
+@lru_cache(maxsize=2)
+def _shipped(folder: Path) -> Compiled:
+    return compiled_folder(folder, resources("catalog", "gpu.json"))
 
 
 def state(folder: Path) -> _State:

@@ -181,11 +181,12 @@ def _find(made: type[R], kind: OtherKind, text: str) -> R | None:
 def _parts(kind: OtherKind) -> _Parts:
     """Return a kind's parts; own files that changed since the last call are read again."""
     own = overlay_folder().parent / kind
-    return _loaded(kind, hardware_db(kind), own, state(own))
+    stamps = state(own)
+    return _loaded(kind, hardware_db(kind), own if stamps else None, stamps)
 
 
 @lru_cache(maxsize=2 * len(KINDS))
-def _loaded(kind: OtherKind, shipped: Path, own: Path, _state: object) -> _Parts:
+def _loaded(kind: OtherKind, shipped: Path, own: Path | None, _state: object) -> _Parts:
     return _Parts(KINDS[kind].record, _shipped(kind, shipped), compiled_folder(own, kind=kind))
 
 

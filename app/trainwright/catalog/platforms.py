@@ -124,13 +124,19 @@ def _around_socket(board: BoardRecord, socket: Socket) -> Iterator[Message]:
     generations = [place.generation or 0 for place in places if place.source == "cpu"]
     yield from _most(board, board.socket, {
         "memory_slots": (board.memory_slots, socket.modules),
-        "memory_max_gib": (board.memory_max_gib, socket.gib),
+        "memory_max_gib": (board.memory_max_gib, _most_gib(board, socket)),
         "slot_modes": (max(sums, default=0), socket.lanes),
         "slots.generation": (max(generations, default=0), socket.generation),
     })  # fmt: skip
     if board.memory_type not in socket.memory:
         because = Message.of("catalog.but-memory", socket=board.socket, types=socket.memory)
         yield _told(board, "memory_type", board.memory_type, because)
+
+
+def _most_gib(board: BoardRecord, socket: Socket) -> float:
+    """Return the memory that a board may take; of desktop ones with few slots it is less."""
+    share = board.memory_slots / socket.modules if socket.channels == 2 else 1.0
+    return socket.gib * min(share, 1.0)
 
 
 def _from_processor(board: BoardRecord, id: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from trainwright.build import Builds, Candidate, Request, money, search, wished, wishing
-from trainwright.build.answer import Done
+from trainwright.build.answer import Done, Part
 from trainwright.build.lists import FORMATS
 from trainwright.build.report import as_json, cost_of, run_as_json
 from trainwright.build.wished import cloud_rate, energy_rates, wishes_of
@@ -22,7 +22,7 @@ from trainwright.machine.build import Check, CircuitName
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import number
 from trainwright.plan import file
-from trainwright.prices import Total
+from trainwright.prices import Price, Total
 
 if TYPE_CHECKING:
     from trainwright.cli.screen import Screen
@@ -137,8 +137,9 @@ def show_builds(screen: "Screen", found: Builds, rates: dict[str, float], rent: 
         show_none(screen, found)
         return
     screen.say("cli.build.best", "bold", considered=found.considered)
+    beyond = [] if found.cheapest is None else [_row(screen, "+", found.cheapest)]
     screen.table(
-        [_row(screen, rank, one) for rank, one in enumerate(found.builds, start=1)],
+        [_row(screen, str(rank), one) for rank, one in enumerate(found.builds, 1)] + beyond,
         headings=["", *map(Message.of, _HEADINGS)],
         numbers=(0, 2, 3, 4, 5),
     )
@@ -155,15 +156,15 @@ _HEADINGS = (
 )
 
 
-def _row(screen: "Screen", rank: int, one: Candidate) -> tuple[Any, ...]:
+def _row(screen: "Screen", rank: str, one: Candidate) -> tuple[Any, ...]:
     gpu = one.build.gpus[0]
     time = one.run or one.rate or Message.of("time.not-predicted")
     span = (screen.interval(time),) if isinstance(time, Quantity) else ()
     watts, unknown = number(one.wall_watts), str(len(one.unknown))
     price, bracket, interval = screen.text(amount_of(one.total)).partition(" (")
-    cards = f"{gpu.count} × {gpu.record.name}"
+    cards = used_or_new(one.parts[0], f"{gpu.count} × {one.parts[0].name}")
     prices = (price, f"({interval}") if bracket else price
-    return str(rank), cards, (time, *span), prices, watts, unknown
+    return rank, cards, (time, *span), prices, watts, unknown
 
 
 def _done(screen: "Screen", done: Done) -> tuple[Any, ...]:
@@ -188,6 +189,19 @@ def amount_of(total: Total) -> Message:
     )
 
 
+def used_or_new(part: Part, name: str) -> Message | str:
+    """Return a part's name, marked where a used one is to be bought."""
+    return Message.of("planner.used", part=name) if part.used else name
+
+
+def kind_of(price: Price) -> Message:
+    """Return how a price is known, and whether it buys a used part."""
+    kind = Message.of(f"planner.kind.{price.kind}")
+    if not price.second_hand or price.kind == "used":
+        return kind
+    return Message.of("planner.kind.second-hand", kind=kind)
+
+
 def show_candidate(
     screen: "Screen", one: Candidate, rates: dict[str, float], cloud: float | None
 ) -> None:
@@ -198,14 +212,14 @@ def show_candidate(
         [
             (
                 Message.of(f"catalog.kind-{part.kind}"),
-                part.name,
+                used_or_new(part, part.name),
                 str(part.count),
                 Message.of("planner.owned")
                 if part.owned >= part.count
                 else Message.of("planner.unpriced")
                 if part.price is None
                 else Message.of(f"planner.amount.{currency}", amount=round(part.price.expected)),
-                Message.of(f"planner.kind.{part.price.kind}") if part.price else "",
+                kind_of(part.price) if part.price else "",
                 str(part.price.observed or "") if part.price else "",
             )
             for part in one.parts
@@ -225,7 +239,8 @@ def show_candidate(
     if one.next_step is not None:
         step = one.next_step
         more = Message.of(f"planner.amount.{currency}", amount=round(step.more))
-        screen.say("cli.build.next", more=more, change=step.change, gain=step.gain)
+        price = Message.of(f"planner.amount.{currency}", amount=round(step.price))
+        screen.say("cli.build.next", more=more, price=price, change=step.change, gain=step.gain)
     cost = cost_of(one, **rates)
     if cost is not None:
         energy = Message.of(

@@ -14,21 +14,30 @@ from trainwright.advise.whatif import NEXT_TO_NOTHING, WhatIf, whatifs
 from trainwright.advise.whatif import as_json as whatifs_as_json
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.comparing import Answered, compared
+from trainwright.cli.comparing import compared
 from trainwright.cli.parsing import Command, NamedPath, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
 from trainwright.estimate.inputs import Pipeline
 from trainwright.estimate.roofpoints import RoofPoint, Roofs
-from trainwright.estimate.scaling import ScalingPoint
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.export.page import page as written_page
 from trainwright.messages import Message
 from trainwright.messages.units import gib, percent
 from trainwright.plan import file
-from trainwright.plan.evaluate import Facts, evaluate, operators_of, with_limits
+from trainwright.plan.comparing import Answered
+from trainwright.plan.evaluate import Facts, evaluate, operators_of
+from trainwright.plan.limits import with_limits
 from trainwright.plan.report import Report, Verdict, as_json, roofs_as_json
-from trainwright.plan.saying import memory_totals, times, verdict
+from trainwright.plan.saying import (
+    bottleneck,
+    memory_totals,
+    pipeline_rows,
+    scaling_rows,
+    times,
+    unpredicted_notes,
+    verdict,
+)
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving_rows import serving_rows
 from trainwright.workload.defaults import meaningful
@@ -77,7 +86,7 @@ def command(
     """Evaluate the plan; with others, side by side."""
     if others:
         sources = (source, *(replace(source, plan=other) for other in others))
-        return compared(tuple(_answered(one, terminal) for one in sources), verdict)
+        return compared(tuple(_answered(one, terminal) for one in sources))
     answered = _answered(source, terminal)
     plan, facts, report = answered.plan, answered.facts, answered.report
     if page is not None:
@@ -151,14 +160,14 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         screen.table(
             [(each.name, each, screen.interval(each)) for each in times(report)]
             + [
-                (Message.of("cli.estimate.bottleneck"), _bottleneck(report), ""),
+                (Message.of("cli.estimate.bottleneck"), bottleneck(report), ""),
             ],
             title=Message.of(
                 f"cli.estimate.time{'-unfit' if report.verdict is Verdict.NO else ''}"
             ),
         )
     if facts.machine.gpu_count > 1 and time.scaling:
-        _show_scaling(screen, time.scaling)
+        _show_scaling(screen, report)
     if time.pipeline is not None:
         _show_pipeline(screen, time.pipeline)
     if report.serving is not None:
@@ -169,8 +178,7 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         title=Message.of("cli.estimate.settings"),
     )
     _show_checks(screen, report)
-    notes = [note for note in report.notes if note != time.refusal]
-    if notes:
+    if notes := unpredicted_notes(report):
         screen.say("cli.estimate.notes", "bold")
         screen.bullets(notes)
     screen.line()
@@ -263,20 +271,12 @@ def _effect(one: WhatIf) -> tuple[str | Message, str]:
     return f"{'+' if one.gain > 0 else '−'}{percent(abs(one.gain))}", memory
 
 
-def _show_scaling(screen: "Screen", points: tuple[ScalingPoint, ...]) -> None:
+def _show_scaling(screen: "Screen", report: Report) -> None:
     """Print the rate of 1 to all GPUs, and how much of their number it is."""
+    names = ("gpus", "batch", "rate", "efficiency")
     screen.table(
-        [
-            (
-                *(screen.count(each.gpus), screen.count(each.effective_batch)),
-                *(each.samples_per_second, each.efficiency, screen.interval(each.efficiency)),
-            )
-            for each in points
-        ],
-        headings=[
-            *(Message.of(f"cli.scaling.{n}") for n in ("gpus", "batch", "rate", "efficiency")),
-            "",
-        ],
+        [(*row, screen.interval(row[-1]), note) for row, note in scaling_rows(report)],
+        headings=[*(Message.of(f"cli.scaling.{name}") for name in names), "", ""],
         title=Message.of("cli.estimate.scaling"),
         numbers=(0, 1, 2, 3),
     )
@@ -284,26 +284,11 @@ def _show_scaling(screen: "Screen", points: tuple[ScalingPoint, ...]) -> None:
 
 def _show_pipeline(screen: "Screen", pipeline: Pipeline) -> None:
     """Print what each stage of the input passes on, and what would help."""
-    unknown = Message.of("pipeline.cannot-check")
-    rows: list[tuple[Message | Quantity | str, ...]] = [
-        (
-            Message.of(f"pipeline.stage.{name}"),
-            rate if rate is not None else unknown,
-            screen.interval(rate) if rate is not None else "",
-        )
-        for name, rate in pipeline.stages
-    ]
-    slowest = Message.of(f"pipeline.stage.{pipeline.bottleneck}")
-    rows.append((Message.of("cli.estimate.input-limit"), slowest, ""))
-    if (loader := pipeline.recommended) is not None:
-        value = Message.of(
-            "cli.estimate.loader-value",
-            workers=loader.num_workers,
-            prefetch=loader.prefetch_factor,
-            memory=loader.host_bytes,
-        )
-        rows.append((Message.of("cli.estimate.loader"), value, ""))
-    screen.table(rows, title=Message.of("cli.estimate.input"))
+    screen.table(
+        [(name, value, screen.interval(value) if isinstance(value, Quantity) else "")
+         for name, value in pipeline_rows(pipeline)],
+        title=Message.of("cli.estimate.input"),
+    )  # fmt: skip
     if pipeline.remedies:
         screen.say("cli.estimate.remedies", "bold")
         screen.bullets(message for _, message in pipeline.remedies)
@@ -314,11 +299,6 @@ def _share(part: Quantity, whole: Quantity) -> Quantity | str:
     if not whole.value:
         return ""
     return Quantity(part.name, part.value / whole.value, Unit.RATIO, Kind.YOURS)
-
-
-def _bottleneck(report: Report) -> Message:
-    name = report.time.bottleneck
-    return Message.of(f"cli.bottleneck.{name}" if name is not None else "time.not-predicted")
 
 
 def _settings(plan: Plan, report: Report) -> list[tuple[str, object]]:

@@ -1,13 +1,15 @@
 """``trainwright review``: the files of other trainers, and what is wrong with them here."""
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainwright.advise.whatif import whatifs
+from trainwright.advise import near
+from trainwright.advise.whatif import WhatIf, whatifs
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
@@ -15,29 +17,34 @@ from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import gib, percent
 from trainwright.plan import file
-from trainwright.plan.evaluate import Facts, evaluate, with_limits
+from trainwright.plan.evaluate import Facts, evaluate
+from trainwright.plan.limits import with_limits
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.quoting import one_line
+from trainwright.quoting import dotted, json_text, one_line
 from trainwright.review import Review, review, sources
 from trainwright.review import reviewing as reviews
 from trainwright.review.apply import write
-from trainwright.review.finding import Finding
+from trainwright.review.finding import Change, Finding
 from trainwright.review.report import as_json
 from trainwright.workload.settings import Effect
 
 if TYPE_CHECKING:
     from trainwright.cli.screen import Screen
 
-MARKS = {"error": "✗", "risk": "△", "gain": "+"}
-STYLES = {"error": "bold red", "risk": "bold yellow", "gain": "green"}
-_COUNTED = re.compile(r"(.+):([0-9]{1,2})")
+MARKS = {"error": "✗", "risk": "△"}
+STYLES = {"error": "bold red", "risk": "bold yellow", "way": "bold", "gain": "green"}
+_SECONDS = 0.7
+"""Of computing for changes that are worth trying; assumed, so that a review takes 2 s."""
+_COUNTED = re.compile(r"(.+):([1-9][0-9]?)")
 
 
 @click.command(cls=Command, help="cli.review.summary")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @option("--machine", default="local", metavar="local|GPU[:COUNT]", help="cli.option.review-machine")
 @option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="cli.option.set")
+@option("--take", "numbers", multiple=True, type=int, metavar="N", help="cli.option.review-take")
+@option("--exact", is_flag=True, help="cli.option.review-exact")
 @option("--write", "writes", is_flag=True, help="cli.option.review-write")
 @options.out_file("cli.option.review-out")
 @options.tracing
@@ -48,6 +55,8 @@ def command(
     files: tuple[str, ...],
     machine: str,
     overrides: tuple[str, ...],
+    numbers: tuple[int, ...],
+    exact: bool,
     writes: bool,
     out: Path | None,
 ) -> Answer:
@@ -55,17 +64,19 @@ def command(
     run = sources(files)
 
     def answer(plan: Plan) -> tuple[Facts, Report]:
-        facts = planning.facts(plan, terminal, one_point=True)
+        facts = None if exact else near.resolved(plan)
+        if not isinstance(facts, Facts):
+            facts = planning.facts(plan, terminal, one_point=True)
         return facts, with_limits(plan, facts, evaluate(plan, facts))
 
-    found = review(run, machine_named(machine), answer, changes=overrides, whatifs=whatifs)
+    found = review(run, machine_named(machine), answer, changes=overrides, whatifs=_changes)
     if out is not None:
         if found.planned.plan is None:
             raise UserError.of("review.no-plan", why=found.unestimated or "")
         file.write(found.planned.plan, out)
-    mended = reviews.mended(found)
-    diff = reviews.diff(found, mended)
-    written = write(reviews.texts(found, mended)) if writes else ()
+    taken = reviews.taken(found, numbers)
+    diff = reviews.diff(found, taken)
+    written = write(reviews.texts(found, taken)) if writes else ()
 
     def show(screen: "Screen") -> None:
         show_review(screen, found)
@@ -83,6 +94,19 @@ def command(
     return Answer(document, show, Exit.NO if found.errors else Exit.DONE)
 
 
+def _changes(plan: Plan, facts: Facts, report: Report) -> tuple[WhatIf, ...]:
+    """Return ways out and gains, as far as a review has time for them."""
+    until = time.process_time() + _SECONDS
+    return whatifs(
+        plan,
+        facts,
+        report,
+        answer=near.answered,
+        ways=near.ways,
+        wanted=lambda: time.process_time() < until,
+    )
+
+
 def machine_named(text: str) -> Mapping[str, Any]:
     """Return the plan's section of ``local`` or ``GPU[:COUNT]``."""
     if text == "local":
@@ -90,28 +114,33 @@ def machine_named(text: str) -> Mapping[str, Any]:
     found = _COUNTED.fullmatch(text)
     if found is None:
         return {"gpus": [{"id": text}]}
-    return {"gpus": [{"id": found[1], "count": max(1, int(found[2]))}]}
+    return {"gpus": [{"id": found[1], "count": int(found[2])}]}
 
 
 def show_review(screen: "Screen", found: Review) -> None:
     """Print a review: the files, the verdict, the findings, what is asked and not understood."""
     for source in found.run.sources:
-        screen.line(f"{source.name} · {source.kind.tool}", "bold")
+        screen.line(f"{source.name} · {source.tool}", "bold")
     screen.line()
     if found.report is not None:
         from trainwright.cli.estimate import MARKS as VERDICTS
         from trainwright.cli.estimate import STYLES as COLOURS
         from trainwright.plan.saying import verdict
 
-        mark, style = VERDICTS[found.report.verdict], COLOURS[found.report.verdict]
-        screen.line(f"{mark} {screen.text(verdict(found.report))}", style)
+        if not reviews.close(found.report):
+            mark, style = VERDICTS[found.report.verdict], COLOURS[found.report.verdict]
+            screen.line(f"{mark} {screen.text(verdict(found.report))}", style)
+        if (note := reviews.nearby(found.report)) is not None:
+            screen.line(note)
     elif found.unestimated is not None:
         screen.say("cli.review.not-estimated", why=found.unestimated)
-    for level in ("error", "risk", "gain"):
+    for level in ("error", "risk"):
         _show_findings(screen, level, [one for one in found.findings if one.level == level])
     if not found.errors:
         screen.line()
-        screen.say("cli.review.no-errors")
+        ending = "" if found.report is not None else "-unestimated"
+        screen.say(f"cli.review.no-errors{ending}")
+    _show_offers(screen, found)
     _show_bullets(
         screen,
         "cli.review.asked",
@@ -161,6 +190,34 @@ def _show_findings(screen: "Screen", level: str, findings: Sequence[Finding]) ->
         )
 
 
+def _show_offers(screen: "Screen", found: Review) -> None:
+    """Print ways out and gains with their numbers, each with its lines of the files."""
+    level = ""
+    for number, one in enumerate(reviews.offers(found), 1):
+        if one.level != level:
+            level = one.level
+            count = sum(other.level == level for other in found.findings)
+            screen.line()
+            screen.say(f"cli.review.{level}s", "bold", count=count)
+        screen.line(f"{number}. {screen.text(one.message)}{_effect(screen, one)}", STYLES[level])
+        for change in one.changes:
+            _show_change(screen, found, change)
+        if one.beyond:
+            screen.say("cli.review.beyond", keys=list(one.beyond))
+
+
+def _show_change(screen: "Screen", found: Review, change: Change) -> None:
+    """Print the key of a file before and after a change."""
+    source = next(source for source in found.run.sources if source.name == change.file)
+    before: Any = source.document.data
+    for key in change.place:
+        before = before.get(key) if isinstance(before, dict) else None
+    name = dotted(change.place)
+    if before is not None:
+        screen.line(f"   - {name}: {json_text(before)}")
+    screen.line(f"   + {name}: {json_text(change.value)}")
+
+
 def _effect(screen: "Screen", one: Finding) -> str:
     """Return what a gain does to speed, memory and result."""
     parts = []
@@ -168,6 +225,6 @@ def _effect(screen: "Screen", one: Finding) -> str:
         parts.append(f"{'+' if one.gain >= 0 else '−'}{percent(abs(one.gain))}")
     if one.memory_bytes is not None:
         parts.append(f"{'+' if one.memory_bytes >= 0 else '−'}{gib(abs(one.memory_bytes))}")
-    if one.level == "gain" or one.effect is not Effect.SAME:
+    if one.level in ("way", "gain") or one.effect is not Effect.SAME:
         parts.append(screen.text(Message.of(f"advise.effect.{one.effect.name.lower()}")))
     return f" ({', '.join(parts)})" if parts else ""

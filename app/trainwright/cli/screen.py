@@ -95,7 +95,7 @@ class Screen:
         """Print sentences as a list, continuation lines indented."""
         grid = Table.grid(padding=(0, 1))
         for cell in cells:
-            grid.add_row(" •", Text(self.text(cell)))
+            grid.add_row(" •", Text(self.text(cell), overflow="fold"))
         self._console.print(grid)
 
     def table(
@@ -137,7 +137,7 @@ class Screen:
 
     def _branch(self, quantity: Quantity) -> Tree:
         head = Text(f"{self.text(quantity.name)}  {self.text(quantity)}")
-        for detail in (quantity.formula, quantity.source):
+        for detail in (quantity.formula, figures.source(quantity.source, self.language)):
             if detail:
                 head.append(f"  {visible(detail)}", "dim")
         if quantity.note is not None:

@@ -89,7 +89,11 @@ def _likeliest(
     chances = {
         cause: chance
         for cause, chance in alike.chances.items()
-        if cause is first.cause or _may_be(cause, chance, found.get(cause, ()), first)
+        if cause is first.cause
+        or (
+            _may_be(cause, chance, found.get(cause, ()), first)
+            and not (_glance(evidence) and _unseen(found.get(cause, ())))
+        )
     }
     if first.cause is not Cause.UNKNOWN:
         chances[first.cause] *= _TIMES[first.confidence]
@@ -167,6 +171,20 @@ def _may_be(cause: Cause, chance: float, found: tuple[Signal, ...], first: Verdi
     if cause is Cause.NONE and (seen or least <= -CONTRARY):
         return False
     return sum(weights) > 0 or least > _DENIED
+
+
+def _glance(evidence: Evidence) -> bool:
+    """Whether only the devices or the computer were looked at, and nothing of the run itself."""
+    of_the_run = (
+        evidence.steps, evidence.throughput, evidence.profile, evidence.loading,
+        evidence.counters, evidence.experiments, evidence.failure, evidence.trials,
+    )  # fmt: skip
+    return not any(of_the_run)
+
+
+def _unseen(found: Iterable[Signal]) -> bool:
+    """Whether no reading speaks for a cause."""
+    return not any(signal.weight > 0 for signal in found)
 
 
 def _by_likeness(

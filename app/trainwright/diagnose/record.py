@@ -7,8 +7,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from trainwright import __version__, ranges, reading, saving
+from trainwright.diagnose.commandline import command
 from trainwright.diagnose.evidence import RECORD, Evidence
-from trainwright.diagnose.recorder.redact import cleaned, here
+from trainwright.diagnose.recorder.redact import Private, cleaned, here
 from trainwright.messages import Message, UserError
 from trainwright.messages.nearest import nearest
 from trainwright.plan.problems import shown
@@ -110,7 +111,13 @@ def _annotated(kind: Any) -> bool:
 def document(evidence: Evidence) -> dict[str, Any]:
     """Return the evidence as plain data without anything private; what is absent is left out."""
     data = evidence.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    return cleaned({"trainwright_record": evidence.trainwright_record} | data, here())
+    return without_private({"trainwright_record": evidence.trainwright_record} | data, here())
+
+
+def without_private(data: dict[str, Any], known: Private) -> dict[str, Any]:
+    """Return a record's document without anything private; of its command, the options' names."""
+    words = str(data.get("command", "")).split()
+    return cleaned(data, known) | ({"command": command(words)} if words else {})
 
 
 def text_of(evidence: Evidence) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from trainwright.diagnose import record
+from trainwright.diagnose import commandline, record
 from trainwright.diagnose.evidence import Evidence, Failure
 from trainwright.diagnose.recorder import redact
 from trainwright.diagnose.recorder.trial import VARIABLE
@@ -94,7 +94,7 @@ def run(
         failure = _failure(process.returncode, stopped)
         if failure is not None and evidence.failure is None:
             evidence = evidence.model_copy(update={"failure": failure})
-        update = {"command": redact.command(command)[:2000]}
+        update = {"command": commandline.command(command)[:2000]}
         seen = evidence.model_copy(update=update)
         return Outcome(seen, process.returncode, stopped, interrupted)
 

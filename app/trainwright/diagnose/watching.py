@@ -4,6 +4,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from trainwright.diagnose.evidence import RECORD, Evidence
@@ -254,7 +255,7 @@ def likely_run() -> int | None:
     for gpu in () if isinstance(gpus, Missing) else gpus:
         for process in () if isinstance(gpu.processes, Missing) else gpu.processes:
             known = isinstance(process.memory_bytes, int) and process.kind == "compute"
-            if known and surroundings.exists(process.pid):
+            if known and _exists(process.pid):
                 held[process.pid] = held.get(process.pid, 0) + int(process.memory_bytes)  # type: ignore[arg-type]
     return max(held, key=lambda pid: held[pid], default=None)
 
@@ -265,7 +266,7 @@ def check_process(pid: int | None) -> None:
     Raises:
         UserError: there is none of the number, or it is this program itself.
     """
-    if pid is not None and (pid == os.getpid() or not surroundings.exists(pid)):
+    if pid is not None and (pid == os.getpid() or not _exists(pid)):
         raise UserError.of("diagnose.no-process", pid=pid)
 
 
@@ -285,3 +286,8 @@ def watched(
         return watch.seen()
     finally:
         watch.stop()
+
+
+def _exists(pid: int) -> bool:
+    """Return whether there is a process of that number; True where the system does not tell."""
+    return not Path("/proc/self").exists() or Path(f"/proc/{pid}").is_dir()

@@ -106,6 +106,7 @@ class Clock:
         one = _slot(situation, 1).bytes_per_s
         seen = situation.gpu.measured
         self.pipeline = localized(load_pipeline(), seen, situation.around, one)
+        self._rates: dict[str, Rates] = {}
         self._times: dict[tuple[object, ...], OpTimes] = {}
         self._terms: dict[tuple[object, ...], StepTerms] = {}
         self._flows: dict[tuple[object, ...], Flow] = {}
@@ -117,10 +118,13 @@ class Clock:
         With bf16-mixed, what stays in fp32 (grouped products of experts) may use TF32: the
         exports allow it there.
         """
-        gpu = self.situation.gpu
-        tf32 = precision in ("tf32", "bf16-mixed")
-        stated = rates(gpu.record, self.efficiency, tf32=tf32, power_limit_w=gpu.power_limit_w)
-        return corrected(stated, usable(gpu.measured, precision), self.efficiency)
+        if precision not in self._rates:
+            gpu = self.situation.gpu
+            tf32 = precision in ("tf32", "bf16-mixed")
+            stated = rates(gpu.record, self.efficiency, tf32=tf32, power_limit_w=gpu.power_limit_w)
+            measured = usable(gpu.measured, precision)
+            self._rates[precision] = corrected(stated, measured, self.efficiency)
+        return self._rates[precision]
 
     def operators(
         self,

@@ -240,7 +240,7 @@ class Kernels:
     """Bytes of what a product reads and writes beside its weights; 0 elsewhere."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)  # fp32 and TF32 share them, for up to a hundred micro-batches each
 def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
     """Return the kernels of one run of each operator at a point: the same on every GPU."""
     point = monomials(batch, sequence).astype(np.float64)
@@ -283,7 +283,7 @@ WIDE = 48
 whose measured times part there (step-time rows of timm on an RTX 3090)."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def sized(table: Classified, batch: int, sequence: int) -> tuple[Floats, Numbers]:
     """Return the dimensions of a table's rows at a point, and the classes that they refine.
 

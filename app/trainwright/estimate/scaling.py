@@ -50,6 +50,8 @@ class ScalingPoint:
     samples_per_second: Quantity
     efficiency: Quantity
     """Rate over so many times the rate of one GPU."""
+    fits: bool = True
+    """Whether the plan fits on so many; True until somebody asks, since each takes a replay."""
 
     @property
     def gain(self) -> float:

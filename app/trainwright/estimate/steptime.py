@@ -300,7 +300,7 @@ def _tokens_of_sample(profile: Profile, clock: Clock) -> int:
     """Return the tokens that a sample trains on, or that a request generates; 0 without."""
     workload = clock.situation.workload
     if workload.trains:
-        return workload.inputs.mean_tokens or clock.situation.sequence
+        return workload.rows * (workload.inputs.mean_tokens or clock.situation.sequence)
     return clock.new_tokens if "decode" in profile.segments else 0
 
 

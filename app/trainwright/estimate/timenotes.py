@@ -12,8 +12,12 @@ from trainwright.workload import Dataset, FullSettings, Workload
 
 
 def _length_notes(workload: Workload) -> Iterator[Message]:
-    """Yield what samples shorter than the longest mean for the figures."""
+    """Yield what samples shorter than the longest, or of two answers, mean for the figures."""
     inputs = workload.inputs
+    if workload.objective is not None:
+        yield Message.of("time.note.pairs")
+    if workload.compared == "precomputed":
+        yield Message.of("time.note.precomputed")
     if inputs.padding:
         yield Message.of("time.note.padding", share=inputs.padding, length=inputs.sequence_length)
     if inputs.batching == "packed":

@@ -57,6 +57,30 @@ def interval(quantity: Quantity, language: Language) -> str:
     bounds = quantity.interval.low, quantity.interval.high
     if quantity.unit is Unit.SECONDS:
         low, high = durations(*bounds, language)
+    elif quantity.unit in _WITH_UNIT:
+        low, high = (FORMATS[_SPEC[quantity.unit]](bound, language) for bound in bounds)
+        return render(Message.of(_WITH_UNIT[quantity.unit], value=f"{low} – {high}"), language)
     else:
         low, high = (plain(bound, quantity.unit, language) for bound in bounds)
     return f"{low} – {high}"
+
+
+_IN_WORDS = {
+    "trace": "cli.source.trace",
+    "spread of the whole": "cli.source.spread",
+    "fitted on 53 public readings of 25 GPUs": "cli.source.context",
+    "assumed: display server and a desktop; 0 when headless": "cli.source.desktop",
+    "replay of torch": "cli.source.replay",
+    "assumed: the smallest configuration that is sold": "cli.source.smallest",
+    "as the drives of that kind in the catalog": "cli.source.drives",
+}
+"""How sources begin that are words of ours; all others name a file, a paper or a product."""
+
+
+def source(text: str, language: Language) -> str:
+    """Return a source in a language: our words are translated, names stay."""
+    for start, id in _IN_WORDS.items():
+        if text == start or text.startswith((f"{start}:", f"{start} (")):
+            names = text.partition(": ")[2] if start == "replay of torch" else ""
+            return render(Message.of(id, names=names), language)
+    return text

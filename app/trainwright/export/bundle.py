@@ -8,6 +8,7 @@ import ast
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 WIDTH = 100
 
@@ -25,6 +26,17 @@ class _Piece:
     """Empty lines above it in its part, at most two."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What a module holds."""
+
+    doc: str
+    title: str
+    """The first line of ``doc``."""
+    imports: tuple[ast.Import | ast.ImportFrom, ...]
+    pieces: tuple[_Piece, ...]
+
+
 def bundle(parts: Mapping[str, str], main: str, early: str = "") -> str:
     """Return the parts, by module name in the order of their imports, as one program.
 
@@ -33,26 +45,30 @@ def bundle(parts: Mapping[str, str], main: str, early: str = "") -> str:
         main: The module whose last statement starts the program; its docstring is the head.
         early: Statement that must run before libraries are imported, with its comment.
     """
-    trees = {name: ast.parse(text) for name, text in parts.items()}
-    pieces = {name: [*_pieces(parts[name], trees[name], parts.keys())] for name in parts}
-    kept = _reached([piece for each in pieces.values() for piece in each])
+    inside = frozenset(parts)
+    read = {name: _part(text, inside) for name, text in parts.items()}
+    kept = _reached([piece for part in read.values() for piece in part.pieces])
     uses = frozenset[str]().union(*(piece.uses for piece in kept))
-    standard, others = _imports(trees.values(), parts.keys(), uses)
-    doc = ast.get_docstring(trees[main], clean=False)
-    head = [f'"""{doc}"""\n', *filter(None, (standard, early, others))]
+    imports = (node for part in read.values() for node in part.imports)
+    standard, others = _imports(imports, inside, uses)
+    head = [f'"""{read[main].doc}"""\n', *filter(None, (standard, early, others))]
     body: list[str] = []
-    for name, each in pieces.items():
-        chosen = [piece for piece in each if piece in kept]
+    for part in read.values():
+        chosen = [piece for piece in part.pieces if piece in kept]
         if chosen:
-            body.append(f"# {_title(trees[name])}\n{_joined(chosen)}")
+            body.append(f"# {part.title}\n{_joined(chosen)}")
     return "\n".join(head) + "\n" + "\n\n".join(body)
 
 
-def _title(tree: ast.Module) -> str:
-    return (ast.get_docstring(tree) or "").split("\n")[0]
+@lru_cache(maxsize=256)  # a preview bundles the same programs after each edit
+def _part(text: str, inside: frozenset[str]) -> _Part:
+    tree = ast.parse(text)
+    imports = tuple(node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)))
+    doc, title = (ast.get_docstring(tree, clean=clean) or "" for clean in (False, True))
+    return _Part(doc, title.split("\n")[0], imports, tuple(_pieces(text, tree, inside)))
 
 
-def _pieces(text: str, tree: ast.Module, inside: Iterable[str]) -> Iterator[_Piece]:
+def _pieces(text: str, tree: ast.Module, inside: frozenset[str]) -> Iterator[_Piece]:
     """Yield what the module defines, without its docstring and imports."""
     lines = text.split("\n")
     dropped = {
@@ -92,8 +108,8 @@ def _defined(node: ast.stmt) -> Iterator[str]:
             yield from (one.id for one in ast.walk(goal) if isinstance(one, ast.Name))
 
 
-def _reached(pieces: Sequence[_Piece]) -> list[_Piece]:
-    """Return the pieces that statements run or that others use, in order."""
+def _reached(pieces: Sequence[_Piece]) -> frozenset[_Piece]:
+    """Return the pieces that statements run or that others use."""
     kept: set[int] = set()
     wanted = [number for number, piece in enumerate(pieces) if not piece.defines]
     where = {name: number for number, piece in enumerate(pieces) for name in piece.defines}
@@ -102,7 +118,7 @@ def _reached(pieces: Sequence[_Piece]) -> list[_Piece]:
         if number not in kept:
             kept.add(number)
             wanted += [where[name] for name in pieces[number].uses if name in where]
-    return [piece for number, piece in enumerate(pieces) if number in kept]
+    return frozenset(pieces[number] for number in kept)
 
 
 def _joined(pieces: Sequence[_Piece]) -> str:
@@ -114,20 +130,20 @@ def _joined(pieces: Sequence[_Piece]) -> str:
     return text
 
 
-def _within(node: ast.Import | ast.ImportFrom, inside: Iterable[str]) -> bool:
+def _within(node: ast.Import | ast.ImportFrom, inside: frozenset[str]) -> bool:
     if isinstance(node, ast.ImportFrom):
         return str(node.module) in inside
     return all(alias.name in inside for alias in node.names)
 
 
 def _imports(
-    trees: Iterable[ast.Module], inside: Iterable[str], uses: frozenset[str]
+    nodes: Iterable[ast.Import | ast.ImportFrom], inside: frozenset[str], uses: frozenset[str]
 ) -> tuple[str, str]:
     """Return the imports that are used: of the standard library, and of others."""
     whole: set[str] = set()
     parts: dict[str, set[str]] = {}
-    for node in (node for tree in trees for node in tree.body):
-        if not isinstance(node, (ast.Import, ast.ImportFrom)) or _within(node, inside):
+    for node in nodes:
+        if _within(node, inside):
             continue
         for alias in node.names:
             if (alias.asname or alias.name.partition(".")[0]) not in uses:

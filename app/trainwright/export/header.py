@@ -1,5 +1,7 @@
 """The comment block at the head of an exported program: what, how to start it, and why so."""
 
+import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from trainwright.export.comments import WIDTH, comment, wrapped
@@ -12,6 +14,26 @@ from trainwright.workload import FullSettings
 
 Reasons = Mapping[str, Message]
 """Name of a setting, as ``FullSettings`` has it -> why it has its value."""
+
+_LIBRARY = re.compile(r"([\w-]+) ([<>=]+[\d.]+(?:,[<>=]+[\d.]+)*)")
+
+
+def start_of(files: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the commands that install what exported files need and try them; empty without any.
+
+    They are read from the head that ``header`` wrote.
+    """
+    for text in files.values():
+        head = "\n".join(itertools.takewhile(lambda line: line.startswith("#"), text.split("\n")))
+        flat = head.replace(" \\\n#     ", " ")
+        found = re.search(r"^#     (\S.*)$", flat, re.MULTILINE)
+        if found is not None:
+            made_for = _LIBRARY.findall(flat.partition("\n#\n")[0].replace("\n# ", " "))
+            needed = [f'"{name}{versions}"' for name, versions in made_for if name != "python"]
+            install = ("pip install " + " ".join(needed),) if needed else ()
+            return (*install, found[1])
+    return ()
+
 
 FREE_IN_LOADER = ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
 
@@ -86,6 +108,8 @@ def explained(
     for name, value in settings:
         if name in OF_SERVING or (value is None and name not in reasons):
             continue
+        if name == "framework" and _given(plan, name) is None:
+            continue  # any torch from 2.4 on: the versions above say which
         if name in reasons:
             yield name, value, reasons[name]
         elif _given(plan, name) is not None:

@@ -19,6 +19,10 @@ _LION_RATIO = 1 / 5
 """Lion takes 3 to 10 times less than AdamW: Chen et al. 2023, arXiv 2302.06675, section 5."""
 
 
+_OF_PAIRS = {
+    "dpo": (1e-6, "TRL: DPOConfig, ten times that with adapters"),
+    "reward": (1e-4, "TRL: RewardConfig, ten times that with adapters"),
+}
 _PROMPTED = {
     "prompt": (3e-2, "PEFT, guide to prompt tuning"),
     "prefix": (1e-2, "PEFT, guide to prefix tuning"),
@@ -32,7 +36,8 @@ def learning_rate(plan: Plan, settings: FullSettings, effective: int) -> Learnin
     Taori et al. 2023 (Alpaca); pretraining 3e-4, Touvron et al. 2023 (arXiv 2307.09288);
     images with AdamW 5e-4 · batch / 512, Touvron et al. 2021 (arXiv 2012.12877); SGD
     0.1 · batch / 256, Goyal et al. 2017 (arXiv 1706.02677); Adafactor 1e-3, Raffel et al.
-    2020 (arXiv 1910.10683).
+    2020 (arXiv 1910.10683); pairs of answers 1e-6 and reward models 1e-4, with adapters
+    ten times that: TRL 1.16 (DPOConfig, RewardConfig, and its guide to PEFT).
     """
     if settings.learning_rate is not None:
         return LearningRate(settings.learning_rate, Message.of("export.reason.yours"))
@@ -42,6 +47,9 @@ def learning_rate(plan: Plan, settings: FullSettings, effective: int) -> Learnin
 
 def _common(plan: Plan, settings: FullSettings, effective: int) -> tuple[float, str]:
     task = plan.workload.task
+    if plan.workload.objective is not None:
+        value, source = _OF_PAIRS[plan.workload.objective]
+        return (10 if plan.workload.adapts else 1) * value, source
     if settings.optimizer == "sgd":
         return 0.1 * effective / 256, "Goyal 2017: 0.1 · batch / 256"
     if task in _PROMPTED:

@@ -8,14 +8,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
 from trainwright import __version__
-from trainwright.explain import Quantity, figures
+from trainwright.explain import Quantity, Unit, figures
 from trainwright.messages import Language, Message, keys
 from trainwright.plan import file
 from trainwright.plan.chosen import open_choices
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.report import Report, Verdict
-from trainwright.plan.saying import about, memory_totals, settings_of, times, verdict
+from trainwright.plan.saying import (
+    about,
+    bottleneck,
+    memory_totals,
+    pipeline_rows,
+    scaling_rows,
+    settings_of,
+    times,
+    unpredicted_notes,
+    verdict,
+)
 from trainwright.plan.schema import Plan
+from trainwright.plan.serving_rows import serving_rows
 from trainwright.quoting import visible, visible_lines
 
 Cell = str | Message | Quantity
@@ -60,46 +71,99 @@ class _Page:
         yield f"<h1>{self.text(plan.name)}</h1>"
         yield f"<p>{' · '.join(map(self.text, about(plan, facts)))}</p>"
         yield f'<p style="color:{ink}"><b>{self.text(verdict(report))}</b></p>'
+        if not report.runs and report.support is not None:
+            yield f'<p style="color:{_STOP}">{self.text(report.support.because)}</p>'
         yield from self._memory(report)
         yield from self._time(report)
+        yield from self._scaling(facts, report)
+        yield from self._input(report)
+        yield from self._serving(report)
         yield from self._settings(plan, report)
         yield from self._lists(report)
         yield from self._origin(plan, facts, report, day)
 
     def _memory(self, report: Report) -> Iterator[str]:
         yield self.heading("cli.estimate.memory")
-        terms = report.memory.terms
+        terms, language = report.memory.terms, self._language
         yield _bar([term.value for term in terms])
-        rows = [(_mark(place), term.name, *self.figures(term)) for place, term in enumerate(terms)]
-        totals = [("", each.name, *self.figures(each)) for each in memory_totals(report)]
+        whole = report.memory.allocated_peak.value or 1.0
+        rows: list[Sequence[Cell]] = [
+            (
+                _Markup(f"{_mark(place)} {self.text(term.name)}"),
+                term,
+                figures.plain(term.value / whole, Unit.RATIO, language),
+            )
+            for place, term in enumerate(terms)
+        ]
+        totals = ((each.name, *self.figures(each)) for each in memory_totals(report))
         yield self.table([*rows, *totals])
 
     def _time(self, report: Report) -> Iterator[str]:
-        yield self.heading("cli.estimate.time")
+        unfit = "-unfit" if report.verdict is Verdict.NO else ""
+        yield self.heading(f"cli.estimate.time{unfit}")
         if report.time.refusal is not None:
             yield f"<p>{self.text(report.time.refusal)}</p>"
             return
-        yield self.table([(each.name, *self.figures(each)) for each in times(report)])
+        figures = [(each.name, *self.figures(each)) for each in times(report)]
+        yield self.table(
+            [*figures, (Message.of("cli.estimate.bottleneck"), bottleneck(report), "")]
+        )
+        yield "<br>"
         stages = [stage.seconds for stage in report.time.stages]
-        yield self.table([(each.name, *self.figures(each)) for each in stages])
+        yield self.table((each.name, *self.figures(each)) for each in stages)
         yield f'<p class="small">{self.text(Message.of("cli.estimate.legend"))}</p>'
+
+    def _scaling(self, facts: Facts, report: Report) -> Iterator[str]:
+        if facts.machine.gpu_count < 2 or not report.time.scaling:
+            return
+        yield self.heading("cli.estimate.scaling")
+        names = ("gpus", "batch", "rate", "efficiency")
+        heads: list[Cell] = [*(Message.of(f"cli.scaling.{name}") for name in names), "", ""]
+        rows: list[Sequence[Cell]] = [
+            [*row, figures.interval(row[-1], self._language), note]
+            for row, note in scaling_rows(report)
+        ]
+        yield self.table([heads, *rows])
+
+    def _input(self, report: Report) -> Iterator[str]:
+        pipeline = report.time.pipeline
+        if pipeline is None:
+            return
+        yield self.heading("cli.estimate.input")
+        yield self.table(
+            (name, *(self.figures(value) if isinstance(value, Quantity) else (value, "")))
+            for name, value in pipeline_rows(pipeline)
+        )
+        if pipeline.remedies:
+            yield self.heading("cli.estimate.remedies")
+            yield self.bullets(message for _, message in pipeline.remedies)
+
+    def _serving(self, report: Report) -> Iterator[str]:
+        if report.serving is not None:
+            yield self.heading("cli.estimate.serving")
+            yield self.table(serving_rows(report.serving, report.time.serving))
 
     def _settings(self, plan: Plan, report: Report) -> Iterator[str]:
         yield self.heading("cli.estimate.settings")
         reasons = {key: one.reason for key, one in open_choices(plan)}
         rows = settings_of(plan, report)
-        yield self.table([(name, value, reasons.get(key, "")) for key, name, value in rows])
+        yield self.table(
+            (self._setting(key, name), value, reasons.get(key, "")) for key, name, value in rows
+        )
 
     def _lists(self, report: Report) -> Iterator[str]:
-        found = [check.message for check in report.checks if check.verdict not in ("ok", "note")]
-        for title, messages in (("checks", found), ("notes", report.notes)):
-            if messages:
-                yield self.heading(f"cli.estimate.{title}")
-                yield self.bullets(messages)
+        found = [check for check in report.checks if check.verdict not in ("ok", "note")]
+        if found:
+            yield self.heading("cli.estimate.checks")
+            yield self.table((each.title, each.message, each.remedy or "") for each in found)
+        if notes := unpredicted_notes(report):
+            yield self.heading("cli.estimate.notes")
+            yield self.bullets(notes)
 
     def _origin(self, plan: Plan, facts: Facts, report: Report, day: date) -> Iterator[str]:
         yield self.heading("export.page.sources")
-        yield self.bullets(_sources(report))
+        sources = (figures.source(each, self._language) for each in _sources(report))
+        yield self.bullets(dict.fromkeys(sources))
         versions = {"trainwright": __version__, **facts.profile.versions}
         versions.pop("interpreter", None)  # a path of somebody's computer
         named = ", ".join(f"{name} {version}" for name, version in versions.items())
@@ -124,16 +188,21 @@ class _Page:
     def heading(self, id: str) -> str:
         return f"<h2>{self.text(Message.of(id))}</h2>"
 
+    def _setting(self, key: str, name: Cell) -> "_Markup":
+        """Return what a setting is called, with its key in a plan file where that is another."""
+        label, small = self.text(name), f' <span class="small">{self.text(key)}</span>'
+        return _Markup(label + ("" if label == key else small))
+
     def bullets(self, cells: Iterable[Cell]) -> str:
         return "<ul>" + "".join(f"<li>{self.text(cell)}</li>" for cell in cells) + "</ul>"
 
     def table(self, rows: Iterable[Sequence[Cell]]) -> str:
         lines = ("<tr>" + "".join(map(self._cell, row)) + "</tr>" for row in rows)
-        return "<table>" + "\n".join(lines) + "</table>"
+        return '<table width="100%">' + "\n".join(lines) + "</table>"
 
     def _cell(self, cell: Cell) -> str:
         if isinstance(cell, _Markup):
-            return f'<td width="14">{cell}</td>'
+            return f"<td>{cell}</td>"
         number = ' class="n" align="right"' if isinstance(cell, Quantity) else ""
         return f"<td{number}>{self.text(cell)}</td>"
 
@@ -150,8 +219,8 @@ def _bar(values: Sequence[float]) -> str:
     return f'<table width="100%" cellspacing="0"><tr>{"".join(cells)}</tr></table>'
 
 
-def _mark(place: int) -> _Markup:
-    return _Markup(f'<span style="color:{_colour(place)}">■</span>')
+def _mark(place: int) -> str:
+    return f'<span style="color:{_colour(place)}">■</span>'
 
 
 def _colour(place: int) -> str:

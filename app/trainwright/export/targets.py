@@ -63,6 +63,8 @@ CONFIGS: Mapping[str, Target] = {
     "ollama": serving.OLLAMA,
 }
 """Tools whose own file is all that they need."""
+PREFERENCES = ("trl",)
+"""Targets that train for an objective other than the next token."""
 ALL: Mapping[str, Target] = {**TARGETS, **CLUSTERS, **CONFIGS}
 
 
@@ -102,5 +104,8 @@ def files(
     chosen = target(name)
     if not plan.workload.trains and not isinstance(chosen, serving.Server):
         raise UserError.of("export.no-inference", name=name)
+    if plan.workload.objective is not None and name not in PREFERENCES:
+        values = {"name": name, "objective": plan.workload.objective}
+        raise UserError.of("export.objective", **values, able=list(PREFERENCES))
     require_runnable(name, plan, settings)
     return chosen.files(plan, settings, reasons, language)

@@ -1,53 +1,94 @@
-"""Target ``trl``: the YAML file of ``trl sft``."""
+"""Target ``trl``: the YAML file of ``trl sft``; of ``trl dpo`` and ``trl reward`` with a script."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from trainwright.export import configs, hf_trainer
+from trainwright.export import configs, hf_trainer, programs
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
 from trainwright.export.lost import Replacements, carried, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
-from trainwright.plan.question import mixes_experts
+from trainwright.plan.model import mixes_experts
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings, Lora
 
+SCRIPT = "train_pairs.py"
 made_for: Mapping[str, str] = {
     "torch": ">=2.10,<2.14",
     "transformers": ">=5.23,<6",
     "trl": ">=1.16,<2",
     "peft": ">=0.17",
 }
-FILE = "sft.yaml"
-OWN = {"recipe": "trl-sft"}
 
 
 def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Language) -> Files:
-    """Return sft.yaml.
+    """Return sft.yaml; of pairs of answers dpo.yaml or reward.yaml, and a script that tries it.
 
     Raises:
-        UserError: the model or the task is not one of SFTTrainer's.
+        UserError: the model or the task is not one of TRL's trainers.
     """
     configs.check_task(plan, "trl")
-    gpus = batch(plan, settings).gpus
-    start = f"trl sft --config {FILE}" + (f" --num_processes {gpus}" if gpus > 1 else "")
+    kind = plan.workload.objective or "sft"
+    file, parts = f"{kind}.yaml", batch(plan, settings)
+    start = f"trl {kind} --config {file}"
+    start += f" --num_processes {parts.gpus}" if parts.gpus > 1 else ""
+    tried = f"{programs.torchrun(parts, SCRIPT)} --synthetic --steps 20 --selfcheck"
     text = configs.headed(
         plan,
         settings,
         reasons,
         language,
         arguments(plan, settings),
-        commands=(start,),
+        commands=(start,) if kind == "sft" else (tried, start),
         made_for=made_for,
         lost=not_expressible(plan, settings),
     )
-    return configs.single(FILE, text)
+    if kind == "sft":
+        return configs.single(file, text)
+    return {file: text, **_script(plan, settings)}
+
+
+def _script(plan: Plan, settings: FullSettings) -> Files:
+    """Return the script that tries a file of pairs, and what its check compares with."""
+    parts, given = batch(plan, settings), arguments(plan, settings)
+    script = {
+        "gpus": parts.gpus,
+        "effective": parts.effective,
+        "strategy": settings.strategy,
+        "task": plan.workload.task,
+        "attention": given["attn_implementation"],
+        "quantization": carried(settings, _replaced(plan, settings), "quantization"),
+        "reference": _written(plan),
+        "allocator": "native",
+        "frozen": [],
+    }
+    found = {name: given.get(name, False) for name in ("bf16", "fp16", "tf32", "optim")}
+    asked = found | {"activation_checkpointing": given["gradient_checkpointing"]}
+    return {
+        SCRIPT: programs.own(f"trl/{SCRIPT}"),
+        "asked.json": programs.configuration(
+            {"objective": plan.workload.objective, "script": script, "arguments": asked}
+        ),
+        "selfcheck.py": programs.own("transformers/selfcheck.py"),
+        "strict.py": programs.own("shared/strict.py"),
+    }
+
+
+def _written(plan: Plan) -> str | None:
+    """Return what TRL's file compares with: adapters leave no other model than their own."""
+    compared = plan.workload.compared
+    return "adapter-off" if plan.workload.adapts and compared == "model" else compared
 
 
 def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
     """Return what the file leaves out or replaces, one message each."""
-    return lost(plan, settings, _replaced(plan, settings), OWN)
+    own = {"recipe": f"trl-{plan.workload.objective or 'sft'}"}
+    messages = lost(plan, settings, _replaced(plan, settings), own)
+    if (compared := plan.workload.compared) == _written(plan):
+        return messages
+    values = {"setting": "reference", "value": compared, "instead": _written(plan)}
+    return (*messages, Message.of("export.lost.replaced", **values))
 
 
 def _replaced(plan: Plan, settings: FullSettings) -> Replacements:
@@ -57,7 +98,7 @@ def _replaced(plan: Plan, settings: FullSettings) -> Replacements:
     return {
         **hf_trainer.REPLACED,
         # SFTTrainer's own head makes the loss, and Liger's is refused.
-        "cross_entropy": dict.fromkeys(("full", "chunked", "fused"), "tiled"),
+        "cross_entropy": _losses(plan),
         "kbit_preparation": {"all": "none", "norms": "none"},
         "adapter_dtype": {"fp32": own_adapters, "weights": own_adapters},
         "input_gradients": {not own_gradients: own_gradients},
@@ -67,12 +108,20 @@ def _replaced(plan: Plan, settings: FullSettings) -> Replacements:
     }
 
 
+def _losses(plan: Plan) -> Mapping[str, str]:
+    """Return what is written instead of a loss: a reward model has no scores of tokens."""
+    own = "full" if plan.workload.objective == "reward" else "tiled"
+    return dict.fromkeys({"full", "chunked", "fused", "tiled"} - {own}, own)
+
+
 def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
-    """Return the keys of ScriptArguments, ModelConfig and SFTConfig."""
+    """Return the keys of ScriptArguments, ModelConfig and that of the trainer."""
     replaced = _replaced(plan, settings)
     found = hf_trainer.training_arguments(plan, settings)
     found.pop("use_liger_kernel", None)
     found.pop("liger_kernel_config", None)
+    if plan.workload.objective is not None:  # their lengths are not known when they are sampled
+        found.pop("train_sampling_strategy", None)
     found["gradient_checkpointing"] = found.pop("activation_checkpointing", False)
     if (how := found.pop("activation_checkpointing_kwargs", None)) is not None:
         found["gradient_checkpointing_kwargs"] = how
@@ -83,9 +132,18 @@ def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         **_adapters(plan, settings, replaced),
         "dataset_name": configs.data_name(plan),
         "max_length": configs.length(plan),
-        "packing": plan.workload.inputs.batching == "packed",
         **found,
+        **_of_objective(plan),
     }
+
+
+def _of_objective(plan: Plan) -> dict[str, Any]:
+    """Return the keys that the trainer of the objective alone has."""
+    if plan.workload.objective is None:
+        return {"packing": plan.workload.inputs.batching == "packed"}
+    if plan.workload.objective == "reward":  # PEFT then trains the new head too
+        return {"lora_task_type": "SEQ_CLS"} if plan.workload.adapts else {}
+    return {"precompute_ref_log_probs": plan.workload.compared == "precomputed"}
 
 
 def _adapters(plan: Plan, settings: FullSettings, replaced: Replacements) -> dict[str, Any]:

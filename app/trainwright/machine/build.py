@@ -99,6 +99,8 @@ class Use:
     written_gb_a_day: float | None = None
     """Checkpoints and prepared data; None where nobody says."""
     system: System = "linux"
+    waits: float | None = None
+    """Share of a step that the cards wait for one another over these lanes; None: not known."""
     mig_instances: int | None = None
     """Into how many each card is to be split."""
 

@@ -24,6 +24,8 @@ NARROW = 4
 """Lanes in a slot as long as x16 that mislead: the X399 Designare EX's third slot halved the rate
 of four RTX 3090 (11 to 24.7 tokens/s after moving the card)."""
 
+LITTLE = 0.1
+"""Share of a step that cards may wait for one another without a word; assumed."""
 POLICY = (
     "policy: PCIe 3.0 x4 to 4.0 x8 by use; after reports of four cards at x8 (Dettmers, Full"
     " Hardware Guide), of a card in a PCIe 2.0 x4 slot, and of peer copies on PCIe 5.0"
@@ -166,8 +168,17 @@ def use(facts: Facts) -> Iterator[Check]:
         "use": Message.of(f"build.way.{way}"),
     }
     verdict = lanes_verdict(way, slowest.gb_s, chipset=slowest.source == "chipset")
+    if verdict in ("warning", "error") and _little(facts):
+        waits = facts.use.waits
+        yield found("P6", "note", "build.p6.little", source=POLICY, waits=waits, **values)
+        return
     remedy = Message.of("build.p6.remedy") if verdict in ("warning", "error") else None
     yield found("P6", verdict, f"build.p6.{verdict}", source=POLICY, remedy=remedy, **values)
+
+
+def _little(facts: Facts) -> bool:
+    """Return whether the cards are known to wait for one another hardly at all."""
+    return facts.use.waits is not None and facts.use.waits < LITTLE
 
 
 def lanes_verdict(way: str, rate: float, *, chipset: bool = False) -> Verdict:
@@ -208,13 +219,13 @@ def mainstream(facts: Facts) -> Iterator[Check]:
     }
     source = board.provenance("slot_modes").source
     if behind:
-        remedy = Message.of("build.p7.remedy")
+        little = _little(facts)
         yield found(
             "P7",
-            "warning",
+            "note" if little else "warning",
             "build.p7.warning",
             source=source,
-            remedy=remedy,
+            remedy=None if little else Message.of("build.p7.remedy"),
             slot=behind[0],
             **values,
         )

@@ -1,7 +1,8 @@
 """W1 to W6 and W10 to W12: what the power supply and the wall can give."""
 
 from collections.abc import Iterator
-from math import floor
+from dataclasses import replace
+from math import ceil, floor
 from typing import Any
 
 from trainwright.catalog import PsuRecord
@@ -21,12 +22,16 @@ from trainwright.machine.power import (
     Excursion,
     modern,
     peak_factor,
+    power,
 )
 from trainwright.messages import Message
 
 LEAST_LIMIT = 0.6
 """Of a card's own power: limits below cost much of its rate, and drivers refuse most of them.
 Assumed; NVIDIA's RTX 5090 takes no less than 70 %."""
+LARGEST_W = 1600.0
+"""Rating of the largest supplies of which every maker sells one; assumed, and what a US outlet of
+120 V and 20 A carries."""
 CHEAP_LIMIT = 0.8
 """At which an RTX 3090 keeps 95 % and more. Source: Puget Systems, 'Quad RTX 3090 GPU power
 limiting', 2020: 280 of 350 W."""
@@ -78,12 +83,35 @@ def load(facts: Facts) -> Iterator[Check]:
 
 
 def _more(facts: Facts) -> Message:
-    """Return what to do about a supply that is too small: another one, or a power limit."""
+    """Return what to do about a supply that is too small: another, a power limit, or several."""
     need = facts.power.recommended_psu_w
-    limit = limit_for(facts, facts.power.rating_w or need)
-    if limit is None:
-        return Message.of("build.remedy.psu", need=need)
-    return Message.of("build.remedy.psu-or-limit", need=need, limit=limit)
+    limit = limit_for(facts, facts.power.rating_w or need) or _working_limit(facts)
+    ways = "" if limit is None else "-or-limit"
+    values = {"need": need, "limit": limit}
+    if need > LARGEST_W and facts.build.gpu_count > 1:
+        ways += "-or-several"
+        number = ceil(need / LARGEST_W)
+        values |= {"number": number, "each": ceil(need / number / 50) * 50.0}
+    return Message.of(f"build.remedy.psu{ways}", **values)
+
+
+def _working_limit(facts: Facts) -> float | None:
+    """Return the highest power limit with which the supply stays on, with little to spare.
+
+    None where it is so low that the cards would be wasted.
+    """
+    psu, gpus = facts.build.psu, facts.build.gpus
+    watts = [gpu.watts for gpu in gpus if gpu.watts is not None]
+    own = [gpu.record.tdp_w.value for gpu in gpus if gpu.record.tdp_w is not None]
+    if psu is None or not watts or len(own) < len(gpus):
+        return None
+    for limit in range(floor(min(watts) / 10 - 1) * 10, ceil(LEAST_LIMIT * max(own)) - 1, -10):
+        limited = tuple(replace(gpu, power_limit_w=float(limit)) for gpu in gpus)
+        budget = power(replace(facts.build, gpus=limited))
+        steady = budget.load is not None and budget.load <= TIGHT
+        if steady and not _beyond(budget.usual, psu, modern(psu)):
+            return float(limit)
+    return None
 
 
 def limit_for(facts: Facts, rating: float) -> float | None:
@@ -198,7 +226,7 @@ def size(facts: Facts) -> Iterator[Check]:
         yield found("W6", "ok", "build.w6.ok", source=source, **values)
     else:
         verdict: Verdict = "note" if psu.watts >= budget.least_psu_w else "warning"
-        remedy = Message.of("build.remedy.psu", need=budget.recommended_psu_w)
+        remedy = _more(facts)
         yield found("W6", verdict, "build.w6.small", source=source, remedy=remedy, **values)
 
 

@@ -32,8 +32,9 @@ _ENDINGS = dict.fromkeys("adfhijoqrsuvwxyz", "") | {"l": "ㄹ", "m": "ㅁ", "n":
 follow a consonant that is no final one. Of the others a reader has to know the word."""
 _VOWEL_WORDS = (
     "accelerate arc base bert bit cache concurrent core degree deit disk framework geforce gpt gre "
-    "image kept large last link lite loop nanogpt native next nvme pcie prompt rate recipe "
-    "reentrant script sequence share size super task tensorrt trace upcast value vit worst"
+    "image kept large last link lite loop nanogpt native next nvme objective pcie prompt rate "
+    "recipe reentrant reference script sequence share size super task tensorrt trace upcast value "
+    "vit worst"
 )
 _RIEUL_WORDS = "compile expandable file profile single table"
 _CONSONANT_WORDS = (

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from trainwright.messages import Message, UserError
+from trainwright.plan.model import model_config
 from trainwright.plan.packing import Packing, UnknownPackingError, fields_of, packing
-from trainwright.plan.question import model_config
 from trainwright.plan.schema import Plan
 from trainwright.workload.settings import Settings
 from trainwright.workload.weightfiles import config_of

@@ -13,7 +13,7 @@ from trainwright.yamltext import Place
 def with_key(plan: Plan, key: str, value: Any) -> Plan:
     """Return the plan with ``settings.micro_batch`` or another dotted key set.
 
-    None frees the key. A new task drops the keys that mean nothing to it.
+    None frees the key. A new task or objective drops the keys that mean nothing to it.
 
     Raises:
         UserError: no such key, or a value that it cannot take.
@@ -35,12 +35,18 @@ def with_keys(plan: Plan, values: dict[str, Any]) -> Plan:
     if isinstance(workload, dict) and workload.get("task") != "infer":
         workload.setdefault("effective_batch", LARGEST_DEFAULT_BATCH)
     changed = validated(data, _where)
-    if changed.workload.task != plan.workload.task:
+    if _kind(changed) != _kind(plan):
         for key in tuple(meaningless(changed.settings, changed.workload)):
             apply(data, Change(place_of(key), None, key))
+        if changed.workload.objective != plan.workload.objective:
+            apply(data, Change(place_of("settings.recipe"), None, "settings.recipe"))
         data.pop("chosen", None)  # for another kind of work
         changed = validated(data, _where)
     return changed
+
+
+def _kind(plan: Plan) -> tuple[str, str | None]:
+    return plan.workload.task, plan.workload.objective
 
 
 def _where(place: Place) -> str:

@@ -13,11 +13,9 @@ from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.loader import host_of
 from trainwright.estimate.memory import (
     MemoryEstimate,
-    allocated_peak_bytes,
     estimate_memory,
     runs_within,
 )
-from trainwright.estimate.outside import bytes_outside
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.roofpoints import Roofs, roofs
 from trainwright.estimate.serving import Served
@@ -37,16 +35,14 @@ from trainwright.plan.question import question
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
 from trainwright.plan.serving import (
-    MOST_REQUESTS,
-    MOST_TOKENS,
-    Limits,
     Serving,
     gpus_of,
-    largest,
     policy_notes,
+    refuses,
     served_on,
     serving_notes,
     serving_side,
+    tensor_parallel,
 )
 from trainwright.plan.tracenotes import trace_notes, update_notes
 from trainwright.profile import interpreter
@@ -233,6 +229,12 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     supported = support(machine.gpu.record, machine.system, facts.settings)
     room = host_room(machine, memory)
     decided = verdict(memory, machine.system, room, loader_bytes(clock))
+    refused = tuple(refuses(serving)) if serving and decided in _MAY_RUN else ()
+    if refused and facts.settings.memory_share is not None:
+        decided = Verdict.NO
+    whole = tensor_parallel(serving, memory, machine.gpu_count) if serving is not None else None
+    if whole is not None and decided not in _MAY_RUN and _has_room(whole):
+        decided = Verdict.CANNOT_CHECK
     likely = recipe.likely_bytes(plan, facts.settings, facts.profile, memory, facts.config)
     return Report(
         verdict=decided,
@@ -241,6 +243,9 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         settings=facts.settings,
         notes=(
             *(() if supported.state == "supported" else (supported.because,)),
+            *refused,
+            *((whole,) if whole is not None else ()),
+            *_open_notes(plan, facts.settings, decided),
             *recipe.note_of(likely, memory),
             *_larger_notes(machine, memory, decided),
             *_host_notes(memory, room),
@@ -254,11 +259,11 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         serving=serving,
         support=supported,
         likely_bytes=likely,
-        checks=_checks(plan, facts),
+        checks=_checks(plan, facts, clock),
     )
 
 
-def _checks(plan: Plan, facts: Facts) -> tuple[Check, ...]:
+def _checks(plan: Plan, facts: Facts, clock: TimeEstimate) -> tuple[Check, ...]:
     """Return what the rules say of the machine's parts; nothing where the plan names none."""
     parts, settings = facts.machine.parts, facts.settings
     if parts is None:
@@ -266,8 +271,22 @@ def _checks(plan: Plan, facts: Facts) -> tuple[Check, ...]:
     trains = plan.workload.trains
     way: Way = "data-parallel" if settings.several else "single"
     offloads = settings.optimizer_offload == "cpu" or settings.activation_offload
-    use = Use(way=way if trains else "inference", offloads=offloads, system=facts.machine.system)
+    use = Use(
+        way=way if trains else "inference",
+        offloads=offloads,
+        system=facts.machine.system,
+        waits=_waits(clock),
+    )
     return checks(parts, use)
+
+
+def _waits(clock: TimeEstimate) -> float | None:
+    """Return the share of a step that the cards wait for one another; None without a time."""
+    step = clock.step_seconds
+    if step is None or not step.value:
+        return None
+    waiting = sum(one.seconds.value for one in clock.stages if one.name == "communication")
+    return waiting / step.value
 
 
 def host_room(machine: Machine, memory: MemoryEstimate) -> int | None:
@@ -278,6 +297,22 @@ def host_room(machine: Machine, memory: MemoryEstimate) -> int | None:
     if machine.memory_bytes is None or not machine.gpu.record.unified_memory:
         return machine.memory_bytes
     return max(0, round(machine.memory_bytes - memory.device_used.value))
+
+
+def _open_notes(plan: Plan, settings: FullSettings, decided: Verdict) -> Iterator[Message]:
+    """Yield that the search may find what fits, where a plan leaves to it what decides."""
+    opened = plan.settings.micro_batch is None and not plan.chosen
+    if plan.workload.trains and decided in (Verdict.NO, Verdict.SPILLS) and opened:
+        values = {"micro": settings.micro_batch, "checkpointing": settings.checkpointing}
+        yield Message.of("plan.note.open", **values)
+
+
+def _has_room(split: Message) -> bool:
+    """Return whether a share of a served model leaves its GPU some room."""
+    return bool(split.values["each"] <= split.values["total"] * (1 - HEADROOM))
+
+
+_MAY_RUN = (Verdict.FITS, Verdict.TIGHT)
 
 
 def _larger_notes(machine: Machine, memory: MemoryEstimate, decided: Verdict) -> Iterator[Message]:
@@ -335,71 +370,16 @@ def _serving(facts: Facts, memory: MemoryEstimate) -> Serving:
     return serving_side(served, memory, facts.settings.micro_batch, prompt + new)
 
 
-def with_limits(plan: Plan, facts: Facts, report: Report) -> Report:
-    """Return the report with what fits at most; the same answer is kept for an edit back.
-
-    The context ends at the model's positions. A profile that holds for one point only, and a
-    model that does not generate, have no limits.
-    """
-    if report.serving is None or not facts.profile.exact or "decode" not in facts.profile.segments:
-        return report
-    return replace(report, serving=replace(report.serving, limits=_limits(plan, facts)))
-
-
-def _limits(plan: Plan, facts: Facts) -> Limits:
-    requests, new = facts.settings.micro_batch, facts.inputs.new_tokens or 1
-    context = _length(facts.inputs) + new
-    most = facts.longest or MOST_TOKENS
-
-    def at(count: int, tokens: int) -> Facts:
-        inputs = facts.inputs.model_copy(update={"prompt_tokens": max(tokens - new, 1)})
-        settings = facts.settings.model_copy(update={"micro_batch": count})
-        return replace(facts, inputs=inputs, settings=settings)
-
-    def fits(count: int, tokens: int) -> bool:
-        memory = memory_of(plan, at(count, tokens))
-        return not memory.out_of_memory and (
-            memory.device_used_p95.value <= memory.device_total.value
-        )
-
-    # The quick peak is a little low and has no margin; it is scaled to the full answer here.
-    known = memory_of(plan, facts)
-    scale = known.device_used_p95.value / max(_quick_use(plan, facts), 1)
-
-    def seems_to_fit(count: int, tokens: int) -> bool:
-        return scale * _quick_use(plan, at(count, tokens)) <= known.device_total.value
-
-    least = min(new + 1, most)
-    near = largest(lambda tokens: seems_to_fit(requests, tokens), most, start=least) or least
-    longest = largest(lambda tokens: fits(requests, tokens), most, start=least, guess=near)
-    near = largest(lambda count: seems_to_fit(count, context), MOST_REQUESTS) or 1
-    requests_most = largest(lambda count: fits(count, context), MOST_REQUESTS, guess=near)
-    return Limits(longest, requests_most, longest == facts.longest)
-
-
-def _quick_use(plan: Plan, facts: Facts) -> float:
-    """Return device use without a replay."""
-    peak = allocated_peak_bytes(
-        facts.profile,
-        facts.machine.gpu,
-        facts.settings,
-        batch=facts.settings.micro_batch,
-        sequence=_length(facts.inputs),
-        new_tokens=facts.inputs.new_tokens or 1,
-        served=served_in(plan, facts),
-    )
-    return float(peak[0]) + bytes_outside(facts.machine.gpu)
-
-
 def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:
     """Return the memory side of the report."""
     nodes = facts.machine.nodes if facts.settings.several else 1
     return estimate_memory(*_of_device(facts), nodes=nodes, **_at(plan, facts))
 
 
-def runs_out(plan: Plan, facts: Facts) -> bool:
-    """Return whether PyTorch runs out of memory, without the rest of a report."""
-    return not runs_within(*_of_device(facts), **_at(plan, facts))
+def runs_out(plan: Plan, facts: Facts, *, gpus: int | None = None) -> bool:
+    """Return whether PyTorch runs out of memory, on so many GPUs, without the rest of a report."""
+    there = {} if gpus is None else {"gpu_count": gpus}
+    return not runs_within(*_of_device(facts), **_at(plan, facts) | there)
 
 
 def _of_device(facts: Facts) -> tuple[Profile, Gpu, FullSettings]:

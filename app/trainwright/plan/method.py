@@ -20,6 +20,9 @@ def method(workload: Workload, settings: FullSettings, config: str, sequence: in
     Raises:
         UserError: the model has no tokens, and a key speaks of them.
     """
+    if workload.objective is not None and sequence is None:
+        key, objective = "workload.objective", workload.objective
+        raise UserError.of("plan.objective-of-text", key=key, objective=objective)
     if settings.cross_entropy != "full" and sequence is None:
         value = settings.cross_entropy
         raise UserError.of("plan.no-tokens", key="settings.cross_entropy", value=value)
@@ -28,11 +31,12 @@ def method(workload: Workload, settings: FullSettings, config: str, sequence: in
     lora = workload.lora or Lora()
     return Method(
         dora=lora.variant == "dora",
-        dropout=lora.dropout > 0,
+        # TRL switches every dropout off (disable_dropout of DPOConfig and RewardConfig).
+        dropout=lora.dropout > 0 and workload.objective is None,
         frozen=tuple(sorted(set(workload.frozen))),
         virtual_tokens=workload.prompted,
         cross_entropy=settings.cross_entropy,
-        tile=_tile_tokens(settings, sequence or 0),
+        tile=_tile_tokens(settings, workload.rows, sequence or 0),
         kbit=settings.kbit_preparation,
         nested=settings.double_quantization,
         unpacked=_unpacked(settings, config),
@@ -45,16 +49,18 @@ def method(workload: Workload, settings: FullSettings, config: str, sequence: in
         softmax_inputs=settings.softmax_inputs,
         position_tables=settings.position_tables,
         separate_experts=settings.separate_experts,
+        reference=workload.compared or "",
+        rewards=workload.objective == "reward",
         outputs=settings.output_kept != "no",
     )
 
 
-def _tile_tokens(settings: FullSettings, sequence: int) -> int:
+def _tile_tokens(settings: FullSettings, rows: int, sequence: int) -> int:
     """Return the tokens of a tile of the loss; 0 where one holds the whole micro-batch.
 
     The last token of a sample predicts nothing.
     """
-    predicted = settings.micro_batch * (sequence - 1)
+    predicted = settings.micro_batch * rows * (sequence - 1)
     several = settings.cross_entropy == "tiled" and predicted > TILE_TOKENS
     return TILE_TOKENS if several else 0
 

@@ -227,6 +227,7 @@ def _time(time: TimeEstimate, *, serves: bool) -> dict[str, Any]:
                 "samples_per_second": _number(point.samples_per_second),
                 "efficiency": _number(point.efficiency),
                 "effective_batch": point.effective_batch,
+                "fits": point.fits,
             }
             for point in time.scaling
         ],

@@ -1,13 +1,16 @@
 """The answer to a plan in sentences and rows, for whoever prints it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from trainwright.explain import Quantity
+from trainwright.estimate.inputs import Pipeline
+from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
 from trainwright.messages.keys import key_name, value_name
 from trainwright.plan.evaluate import Facts, loader_bytes
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
+from trainwright.plan.serving import SHARE_SMALL
 from trainwright.profile.presets import presets
 from trainwright.workload.defaults import meaningful
 
@@ -20,6 +23,11 @@ def verdict(report: Report) -> Message:
     need = loader_bytes(report.time) + (memory.host.value if memory.host is not None else 0.0)
     if need > (report.host_total or float("inf")):
         return Message.of("cli.verdict.no-loader", need=need, has=report.host_total)
+    refused = next((note for note in report.notes if note.id == SHARE_SMALL), None)
+    if refused is not None and report.verdict is Verdict.NO:
+        total, used = memory.device_total.value, memory.device_used.value
+        values = {name: refused.values[name] for name in ("engine", "share")}
+        return Message.of("cli.verdict.no-share", used=used, total=total, **values)
     left = memory.device_total.value - memory.device_used_p95.value
     over = "-over" if report.verdict is Verdict.TIGHT and left < 0 else ""
     return Message.of(
@@ -45,6 +53,50 @@ def times(report: Report) -> tuple[Quantity, ...]:
     rates = (time.step_seconds, time.samples_per_second, time.tokens_per_second)
     found = (*rates, time.epoch_seconds, time.run_seconds)
     return tuple(each for each in found if each is not None)
+
+
+def unpredicted_notes(report: Report) -> tuple[Message, ...]:
+    """Return the notes, less the one on the time that stands in the time's place."""
+    return tuple(note for note in report.notes if note != report.time.refusal)
+
+
+def scaling_rows(
+    report: Report,
+) -> tuple[tuple[tuple[Quantity, Quantity, Quantity, Quantity], Message | str], ...]:
+    """Return (GPUs, effective batch, rate, efficiency) and what is wrong, of 1 to all GPUs."""
+    return tuple(
+        (
+            (
+                *(_count("gpus", each.gpus), _count("batch", each.effective_batch)),
+                *(each.samples_per_second, each.efficiency),
+            ),
+            "" if each.fits else Message.of("cli.scaling.too-few"),
+        )
+        for each in report.time.scaling
+    )
+
+
+def _count(name: str, value: int) -> Quantity:
+    return Quantity(Message.of(f"cli.scaling.{name}"), value, Unit.COUNT, Kind.YOURS)
+
+
+def pipeline_rows(pipeline: Pipeline) -> Iterator[tuple[Message, Message | Quantity]]:
+    """Yield what each stage of the input passes on, the slowest, and what would help."""
+    for name, rate in pipeline.stages:
+        stage = Message.of(f"pipeline.stage.{name}")
+        yield stage, rate if rate is not None else Message.of("pipeline.cannot-check")
+    slowest = Message.of(f"pipeline.stage.{pipeline.bottleneck}")
+    yield Message.of("cli.estimate.input-limit"), slowest
+    if (loader := pipeline.recommended) is not None:
+        value = Message.of("cli.estimate.loader-value", workers=loader.num_workers,
+                           prefetch=loader.prefetch_factor, memory=loader.host_bytes)  # fmt: skip
+        yield Message.of("cli.estimate.loader"), value
+
+
+def bottleneck(report: Report) -> Message:
+    """Return what limits the speed."""
+    name = report.time.bottleneck
+    return Message.of(f"cli.bottleneck.{name}" if name is not None else "time.not-predicted")
 
 
 def about(plan: Plan, facts: Facts) -> tuple[str | Message, ...]:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import ceil, inf
 
 from trainwright.estimate import weights
 from trainwright.estimate.engines import ENGINES, page_tokens, served_bytes
@@ -13,13 +14,17 @@ from trainwright.estimate.serving import Served, agrees
 from trainwright.estimate.weights import Inventory, Scheme, Weights
 from trainwright.machine.machine import Machine
 from trainwright.messages import Message, UserError
+from trainwright.plan.model import cache_shape
 from trainwright.plan.packing import packing
-from trainwright.plan.question import cache_shape
 from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import SHORTEST
 from trainwright.workload import FullSettings
+from trainwright.workload.engines import SHARING
 
+SHARE_SMALL = "plan.note.share-small"
+"""The note of an engine that does not start with its share of the memory."""
+TENSOR_PARALLEL = "plan.note.tensor-parallel"
 MOST_TOKENS = 10_000_000
 MOST_REQUESTS = 100_000
 """Where the search for what fits ends: the largest values that a plan may name."""
@@ -55,6 +60,11 @@ class Serving:
     """What the engine takes at its start; None where it takes what is needed."""
     tokens_left: int | None
     """Tokens of keys and values that this leaves room for, in whole pages."""
+    least_share: float | None = None
+    """Share of the memory with which the engine holds all requests, in whole percent; one request
+    where all take more than there is. None as ``taken_bytes``."""
+    starts: bool = True
+    """Whether the share that the engine takes holds one request: it refuses to start else."""
     limits: Limits | None = None
 
     @property
@@ -182,10 +192,19 @@ def serving_side(served: Served, memory: MemoryEstimate, concurrent: int, contex
     terms = {term.role: term.value for term in memory.terms}
     cache = served.pool_bytes(concurrent, context) if served.shape is not None else None
     prefill, decode = _phases(served, memory, cache or 0)
-    taken, room = _taken(served, memory, terms.get("kv_cache", 0.0), terms.get("parameters", 0.0))
-    left = tokens_within(served, room) if room is not None else None
-    taken_bytes = None if taken is None else round(taken)
-    return Serving(served, context, concurrent, cache, prefill, decode, taken_bytes, left)
+    held = terms.get("kv_cache", 0.0), terms.get("parameters", 0.0)
+    taken, room = _taken(served, memory, *held)
+    if taken is None or room is None or cache is None:
+        return Serving(served, context, concurrent, cache, prefill, decode, None, None)
+    one = served.pool_bytes(1, context)
+    shares = (_share_for(need, served, memory, *held) for need in (cache, one))
+    return Serving(
+        *(served, context, concurrent, cache, prefill, decode),
+        taken_bytes=round(taken),
+        tokens_left=tokens_within(served, room),
+        least_share=next((share for share in shares if share <= 1), None),
+        starts=room >= one,
+    )
 
 
 def _phases(served: Served, memory: MemoryEstimate, cache: int) -> tuple[int, int]:
@@ -221,9 +240,59 @@ def _taken(
     return outside + rest + max(room, 0.0), room
 
 
+def _share_for(
+    need: float, served: Served, memory: MemoryEstimate, cache: float, parameters: float
+) -> float:
+    """Return the share, in whole percent, with which an engine has so many bytes for its cache."""
+    total = memory.device_total.value
+    outside = memory.device_used.value - memory.reserved_peak.value
+    rest = memory.allocated_peak.value - cache
+    part, whole = {
+        "total": (outside + rest + need, total),
+        "static": (parameters + need, total - outside),
+    }.get(served.engine.policy.of, (need, total - outside - rest))
+    return ceil(100 * part / whole) / 100 if whole > 0 else inf
+
+
+def refuses(serving: Serving) -> Iterator[Message]:
+    """Yield why an engine does not start with the share of the memory that it may take.
+
+    vLLM and SGLang end with an error where not one request of the longest length has room
+    (vLLM 0.26: ``vllm/v1/core/kv_cache_utils.py``, ``_check_enough_kv_cache_memory``).
+    """
+    policy = serving.served.engine.policy
+    if serving.starts or serving.least_share is None:
+        return
+    yield Message.of(
+        SHARE_SMALL,
+        engine=serving.served.engine.id,
+        option=policy.name,
+        share=policy.share,
+        tokens=serving.tokens_left or 0,
+        context=serving.context,
+        least=f"{serving.least_share:g}",
+    )
+
+
+def tensor_parallel(serving: Serving, memory: MemoryEstimate, gpus: int) -> Message | None:
+    """Return what each of several GPUs would hold if the engine split every matrix over them.
+
+    None where the engine cannot, or where its split is in the figures. Activations stay whole:
+    an upper bound.
+    """
+    if gpus < 2 or serving.served.engine.id not in SHARING:
+        return None
+    split = sum(term.value for term in memory.terms if term.role in ("parameters", "kv_cache"))
+    each = memory.device_used.value - split * (1 - 1 / gpus)
+    engine, total = serving.served.engine.id, memory.device_total.value
+    return Message.of(TENSOR_PARALLEL, engine=engine, gpus=gpus, each=each, total=total)
+
+
 def policy_notes(serving: Serving, memory: MemoryEstimate) -> Iterator[Message]:
     """Yield why a monitor will show more than what is needed."""
     policy, engine = serving.served.engine.policy, serving.served.engine.id
+    if not serving.starts:
+        return
     if policy.share is not None and serving.taken_bytes is not None:
         yield Message.of(
             "plan.note.engine-takes",

@@ -203,6 +203,8 @@ def prepared(
     settings, record = _as_planned(plan)
     if settings.quantization != "none":
         raise UserError.of("verify.quantized", value=settings.quantization)
+    if (objective := plan.workload.objective) is not None:
+        raise UserError.of("verify.objective", value=objective)
     if settings.cross_entropy in ("fused", "tiled"):
         raise UserError.of("verify.fused", value=settings.cross_entropy)
     make = _on_cpu if here.device == "cpu" else _on_gpu

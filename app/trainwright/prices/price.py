@@ -5,7 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from trainwright.prices.ageing import Freshness
-from trainwright.prices.observation import Asked, Condition, Currency, PriceKind, Tax
+from trainwright.prices.observation import (
+    SECOND_HAND,
+    Asked,
+    Condition,
+    Currency,
+    PriceKind,
+    Tax,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,11 @@ class Price:
     """Money that assumed rates made dollars of; None: it was seen in dollars or won."""
     basis: str = ""
     """Of an assumed price: the class that it is of, in words, or what it rests on."""
+
+    @property
+    def second_hand(self) -> bool:
+        """Whether somebody used the part before."""
+        return self.kind == "used" or self.condition in SECOND_HAND
 
     def times(self, count: int) -> "Price":
         """Return the price of several pieces."""

@@ -242,6 +242,7 @@ def _terms(
 _BY_IDENTITY = {
     "buffer": "parameters",
     "parameter": "parameters",
+    "reference": "reference",
     "gradient": "gradients",
     "optimizer": "optimizer",
     "input": "inputs",

@@ -70,8 +70,8 @@ class Profile:
     segments: dict[str, Segment]
     ops: OpTable
     category: dict[int, str]
-    """Storage id -> parameter | buffer | gradient | optimizer | input | output | cast (of a
-    parameter) | kept_by_graph (as long as an output lives)."""
+    """Storage id -> parameter | reference | buffer | gradient | optimizer | input | output |
+    cast (of a parameter) | kept_by_graph (as long as an output lives)."""
     model: dict[str, Any]
     assumptions: dict[str, int]
     """What was answered for tensors without data, and how often; under the id of a sentence,
@@ -148,6 +148,8 @@ CATEGORIES = (
     "inputs",
     "kv_cache",
     "workspaces",
+    "reference",
 )
 """What a storage is for. ``casts`` are autocast's low-precision copies of weights, ``logits``
-whatever the head and the loss make, ``temporaries`` what dies in the phase of its birth."""
+whatever the head and the loss make, ``temporaries`` what dies in the phase of its birth,
+``reference`` the model that a policy is compared with."""

@@ -60,6 +60,10 @@ class Method:
     """Whether each block holds the cosines and sines of all positions."""
     separate_experts: bool = False
     """Whether each expert of a mixture is layers of its own."""
+    reference: Literal["", "model", "adapter-off", "precomputed"] = ""
+    """What a policy is compared with; empty without pairs of answers."""
+    rewards: bool = False
+    """Whether pairs of answers get a score each, in place of the head's."""
     outputs: bool = False
     """Whether the log tells which storages the model returned."""
 

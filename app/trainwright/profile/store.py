@@ -24,7 +24,7 @@ from trainwright.profile.fit import StructureError, fit
 from trainwright.profile.kept import KEPT
 from trainwright.profile.presets import presets
 from trainwright.profile.profile import Profile
-from trainwright.profile.spec import TRACER_VERSION, Method, TraceSpec, kernel_points
+from trainwright.profile.spec import DEFAULT_LORA, TRACER_VERSION, Method, TraceSpec, kernel_points
 from trainwright.worker import client
 
 Progress = Callable[[float, str], None]
@@ -144,7 +144,7 @@ def shipped_path(spec: TraceSpec) -> Path | None:
     plain = spec.quantization in ("none", "nf4" if spec.task == "qlora" else "none")
     if preset is None or not plain or spec.channels_last or spec.checkpointing != "none":
         return None
-    if spec.in_backward or spec.method != Method():
+    if spec.in_backward or spec.method != Method() or spec.lora != DEFAULT_LORA:
         return None
     if (spec.image_size, spec.frames) != (preset.image_size, preset.frames):
         return None

@@ -1,5 +1,8 @@
 """What the rules look at: the facts of the files, the plan they make, and the machine."""
 
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,12 +11,16 @@ from trainwright.machine.machine import Machine
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.review.facts import Fact, Facts
+from trainwright.profile import presets
+from trainwright.quoting import dotted, json_text
+from trainwright.review.facts import AUTO, Fact, Facts
+from trainwright.review.files import Source
 from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.interpret import Interpreted
 from trainwright.review.kinds import declared
 from trainwright.review.spans import SPANS
 from trainwright.workload.settings import Effect
+from trainwright.yamltext import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,30 @@ class Case:
         """The GPU's compute capability; None where it is not known, or has none."""
         return self.record.compute_capability if self.record is not None else None
 
+    def of_model(self, name: str) -> int | None:
+        """Return a number of the model, from its ``config.json`` or its preset's.
+
+        ``name`` is ``heads``, ``kv_heads`` or ``positions``.
+        """
+        if (said := self.facts.value(name)) is not None:
+            return int(said)
+        config = self._config()
+        return next((config[key] for key in _OF_CONFIG[name] if _positive(config.get(key))), None)
+
+    @property
+    def model_type(self) -> str | None:
+        """What transformers calls the model; None where that is not known."""
+        said = self.facts.value("model_type") or self._config().get("model_type")
+        return str(said) if said is not None else None
+
+    def _config(self) -> Mapping[str, Any]:
+        """Return the configuration of the plan's preset; empty where it has none."""
+        preset = self.plan.model.preset if self.plan is not None else None
+        if preset is None or not (found := presets.find(preset)).hf:
+            return {}
+        config: Mapping[str, Any] = json.loads(found.definition())
+        return config
+
     def has(self, *kinds: str) -> bool:
         """Return whether a file of one of the kinds is there."""
         return any(one.source.kind.name in kinds for one in self.read)
@@ -46,33 +77,61 @@ class Case:
 
     def setting(self, name: str, value: Any) -> tuple[Change, ...]:
         """Return the change that makes the files say a fact; nothing where none can."""
-        if (fact := self.given(name)) is not None:
-            return self.rewriting(fact, value)
-        for one in self.read:
-            kind = one.source.kind
-            if one.source.format not in SPANS:
-                continue
-            listed = declared(kind.listed).keys if kind.listed is not None else None
-            for key in kind.keys:
-                for meaning in kind.meanings(key):
-                    known = listed is None or key in listed
-                    if meaning.fact == name and meaning.write is not None and known:
-                        place = tuple(key.split("."))
-                        return (Change(one.source.name, place, meaning.write(value)),)
-        return ()
+        ways = self._saying(name, value)
+        return next(((change,) for source, change in ways if source.format in SPANS), ())
+
+    def by_hand(self, name: str, value: Any) -> str | None:
+        """Return ``key=value`` as a file says a fact that is not changed in place."""
+        for _, change in self._saying(name, value):
+            return f"{dotted(change.place)}={json_text(change.value)}"
+        return None
 
     def rewriting(self, fact: Fact, value: Any) -> tuple[Change, ...]:
         """Return the change of the key that says a fact; nothing where it stays as it is."""
-        one = next(one for one in self.read if one.source.name == fact.file)
-        if one.source.format not in SPANS:
-            return ()
-        for meaning in one.source.kind.meanings(fact.key):
-            if meaning.fact == fact.name and meaning.write is not None:
-                try:
-                    return (Change(fact.file, fact.place, meaning.write(value)),)
-                except (StopIteration, KeyError):
-                    return ()
-        return ()
+        ways = self._resaying(fact, value)
+        return next(((change,) for source, change in ways if source.format in SPANS), ())
+
+    def _saying(self, name: str, value: Any) -> Iterator[tuple[Source, Change]]:
+        said = (fact for fact in self.facts.given(name) if fact.value != AUTO)
+        if (fact := next(said, None)) is not None:
+            yield from self._resaying(fact, value)
+            return
+        # The trainer's own file before those of what it runs on, which would contradict it.
+        below = ("deepspeed", "accelerate", "launch")
+        sources = (one.source for one in self.read)
+        for source in sorted(sources, key=lambda source: source.kind.name in below):
+            kind = source.kind
+            known = declared(kind.listed).keys if kind.listed is not None else kind.keys
+            for key in kind.keys:
+                place = tuple(key.split("."))
+                if key in known:
+                    yield from _written(source, key, name, place, value)
+
+    def _resaying(self, fact: Fact, value: Any) -> Iterator[tuple[Source, Change]]:
+        for source in (one.source for one in self.read):
+            if (source.name, source.kind.name) == (fact.file, fact.kind):
+                yield from _written(source, fact.key, fact.name, fact.place, value)
+
+
+_OF_CONFIG = {
+    "heads": ("num_attention_heads", "n_head"),
+    "kv_heads": ("num_key_value_heads",),
+    "positions": ("max_position_embeddings", "n_positions"),
+}
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int) and value > 0
+
+
+def _written(
+    source: Source, key: str, name: str, place: Place, value: Any
+) -> Iterator[tuple[Source, Change]]:
+    """Yield the change that writes a value; nothing where the key cannot say it."""
+    for meaning in source.kind.meanings(key):
+        if meaning.fact == name and meaning.write is not None:
+            with suppress(StopIteration, KeyError):
+                yield source, Change(source.name, place, meaning.write(value))
 
 
 def found(

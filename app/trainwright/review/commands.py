@@ -7,7 +7,7 @@ any other stays its name.
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
@@ -19,12 +19,21 @@ SUBCOMMANDS = {
     ("sglang", "serve"): "sglang",
     ("trl", "sft"): "trl-sft",
     ("trl", "dpo"): "trl-dpo",
+    ("trl", "reward"): "trl-reward",
     ("trl", "grpo"): "trl-grpo",
     ("llamafactory-cli", "train"): "llamafactory",
     ("axolotl", "train"): "axolotl",
-    ("swift", "sft"): "script",
-    ("swift", "pt"): "script",
+    ("swift", "sft"): "swift",
+    ("swift", "pt"): "swift",
 }
+PROGRAMS = {
+    "llama-server": "llama-server",
+    "llama-cli": "llama-server",
+    "text-generation-launcher": "tgi",
+}
+"""Programs that take their options at once."""
+IMAGES = {"vllm-openai": "vllm", "text-generation-inference": "tgi", "llama.cpp": "llama-server"}
+"""Containers that start a server by themselves, by a part of the image's name."""
 MODULES = {
     "vllm.entrypoints.openai.api_server": "vllm",
     "vllm.entrypoints.api_server": "vllm",
@@ -35,7 +44,7 @@ MODULES = {
     "axolotl.cli.train": "axolotl",
 }
 """What ``python -m`` starts."""
-SCRIPTS = {"sft.py": "trl-sft", "dpo.py": "trl-dpo", "grpo.py": "trl-grpo"}
+SCRIPTS = {f"{kind}.py": f"trl-{kind}" for kind in ("sft", "dpo", "reward", "grpo")}
 """Scripts of TRL's own."""
 _OF_DIFFUSERS = re.compile(r"train_\w+\.py")
 _OF_TRAINER = frozenset({"do_train", "optim", "gradient_checkpointing_kwargs"})
@@ -49,6 +58,10 @@ SWITCHES = frozenset(
 """Options of launchers that take no value."""
 _ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=\S*")
 _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_COMPUTED = re.compile(r"\$\(\([^()]*\)\)|\$\([^()]*\)|`[^`]*`")
+"""What a command gives, or arithmetic: only a run knows it."""
+_UNKNOWN = "$computed"
+"""Stands for it, as any variable that is not known."""
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?(?::?-([^{}$]*))?\})")
 """``$NAME``, ``${NAME}``, ``${NAME[@]}`` and ``${NAME:-otherwise}``."""
 _LONGEST, _MOST = 10_000, 1_000_000
@@ -62,8 +75,9 @@ _REDIRECTED = re.compile(r"(&|[0-9])?(>>?|<)(&[0-9-]|[^<>]*)")
 _PREFIXES = ("nohup", "time", "env", "sudo", "exec", "srun", "uv", "run", "poetry", "CMD", "-")
 _STARTS = re.compile(
     r"(?m)(^|[\s;&|/])(torchrun|accelerate\s+launch|deepspeed|vllm\s+serve|sglang\s+serve"
-    r"|trl\s+(sft|dpo|grpo)|llamafactory-cli\s+train|axolotl\s+train|swift\s+(sft|pt)|tune\s+run"
-    r"|litgpt\s+\w+|(docker|podman)\s+run|python[0-9.]*\s+\S+)"
+    r"|trl\s+(sft|dpo|reward|grpo)|llamafactory-cli\s+train|axolotl\s+train|swift\s+(sft|pt)"
+    r"|tune\s+run|litgpt\s+\w+|(docker|podman)\s+run|python[0-9.]*\s+\S+|llama-(server|cli)\s"
+    r"|text-generation-launcher\s)"
 )
 
 
@@ -74,6 +88,8 @@ class Command:
     kind: str
     options: dict[str, Any]
     line: int = 1
+    version: str = ""
+    """Of the tool, where a container's tag names it."""
 
 
 def is_command(argument: str) -> bool:
@@ -96,15 +112,17 @@ def _commands(text: str) -> Iterator[tuple[list[str], int]]:
     """Yield the words of each command with its line, variables replaced."""
     variables = _Variables()
     for line, first in _lines(text):
-        if line.startswith("#SBATCH"):
-            yield ["sbatch", *shlex.split(line, comments=False)[1:]], first
-        if line.lstrip().startswith("#"):
+        asks = line.startswith("#SBATCH")
+        if line.lstrip().startswith("#") and not asks:
             continue
+        plain = _COMPUTED.sub(_UNKNOWN, line.removeprefix("#"))
         try:
-            words = [*takewhile(lambda word: not word.startswith("#"), shlex.split(line))]
+            words = [*takewhile(lambda word: not word.startswith("#"), shlex.split(plain))]
         except ValueError:  # an open quotation mark
             continue
-        if words and not variables.assigned(line, words):
+        if asks:
+            yield ["sbatch", *words[1:]], first
+        elif words and not variables.assigned(plain, words):
             yield from ((part, first) for part in _apart(variables.expanded(words)) if part)
 
 
@@ -145,8 +163,8 @@ class _Variables:
             return False  # a command with a variable of its own
         else:
             value = words[-1].partition("=")[2]
-        known = None if "$(" in value or "`" in value else self._replaced(value)
-        if known is not None and ("$" in known or len(known) >= _LONGEST):
+        known: str | None = self._replaced(value)
+        if known == _UNKNOWN or len(known or "") >= _LONGEST:
             known = None
         self._values[name] = known if self._values.get(name, known) == known else None
         return True
@@ -191,14 +209,24 @@ def _apart(words: Iterable[str]) -> Iterator[list[str]]:
     yield part
 
 
+_ALLOTTED = ("nodes", "N", "gres", "gpus-per-node")
+"""Options of sbatch that say how many GPUs a job has."""
+
+
 def _command(words: list[str], line: int) -> Iterator[Command]:
+    if words and words[0] == "srun":
+        words = _from_program(words[1:])
+    shell = words[0].rpartition("/")[2] if words else ""
+    if len(words) > 2 and shell in ("bash", "sh") and words[1] in ("-c", "-lc"):
+        yield from (replace(inner, line=line) for inner in parsed(words[2]))
+        return
     while words and (_ENVIRONMENT.fullmatch(words[0]) or words[0] in _PREFIXES):
         words = words[1:]
     if not words:
         return
     head, rest = words[0].rpartition("/")[2], words[1:]
     if head == "sbatch":
-        found = {key: value for key, value in options(rest).items() if key == "nodes"}
+        found = {key: value for key, value in options(rest).items() if key in _ALLOTTED}
         if found:
             yield Command("launch", found, line)
         return
@@ -220,7 +248,9 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
     if head == "litgpt" and rest:
         yield from _of_litgpt(rest[0], rest[1:], line)
         return
-    if rest and (kind := SUBCOMMANDS.get((head, rest[0]))) is not None:
+    if head in PROGRAMS:
+        yield _of_kind(PROGRAMS[head], rest, line)
+    elif rest and (kind := SUBCOMMANDS.get((head, rest[0]))) is not None:
         yield _of_kind(kind, rest[1:], line)
     elif head in LAUNCHERS:
         rest = rest[1:] if head == "accelerate" and rest[:1] == ["launch"] else rest
@@ -230,15 +260,32 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
 
 
 def _in_container(words: list[str], line: int) -> Iterator[Command]:
-    """Yield what a container starts: vLLM's image takes its options, others a whole command."""
-    programs = {*LAUNCHERS, "tune", "litgpt", *(head for head, _ in SUBCOMMANDS)}
+    """Yield what a container starts: a server's image takes its options, others a command."""
     for number, word in enumerate(words):
-        if "vllm-openai" in word:
-            yield _of_kind("vllm", words[number + 1 :], line)
+        kind = next((kind for name, kind in IMAGES.items() if f"/{name}:" in f"/{word}:"), None)
+        if kind is not None and words[number + 1 : number + 2] == _from_program(words)[:1]:
+            break  # a program in place of the image's own
+        if kind is not None:
+            served = _of_kind(kind, words[number + 1 :], line)
+            yield replace(served, version=_tag(word))
             return
+    yield from _command(_from_program(words), line)
+
+
+def _from_program(words: list[str]) -> list[str]:
+    """Return the words from the first that is a program known here; none where there is none."""
+    programs = {*LAUNCHERS, *PROGRAMS, "tune", "litgpt", "bash", "sh"}
+    programs |= {head for head, _ in SUBCOMMANDS}
+    for number, word in enumerate(words):
         if word.rpartition("/")[2] in programs or _PYTHON.fullmatch(word):
-            yield from _command(words[number:], line)
-            return
+            return words[number:]
+    return []
+
+
+def _tag(image: str) -> str:
+    """Return the version in an image's tag; empty for ``latest`` and the like."""
+    found = re.match(r"v?([0-9]+(\.[0-9]+)+)", image.rpartition("/")[2].partition(":")[2])
+    return found[1] if found is not None else ""
 
 
 def _of_torchtune(words: list[str], line: int) -> Iterator[Command]:
@@ -263,14 +310,23 @@ def _of_litgpt(task: str, words: list[str], line: int) -> Iterator[Command]:
     yield Command("litgpt", found, line)
 
 
+_SHORT = {
+    "tp": "tensor-parallel-size",
+    "pp": "pipeline-parallel-size",
+    "dp": "data-parallel-size",
+    "q": "quantization",
+}
+"""Short options of vLLM, of which SGLang has the first three as they are."""
+
+
 def _of_kind(kind: str, rest: list[str], line: int) -> Command:
     found = options(rest)
     if rest and not rest[0].startswith("-"):
         found.setdefault(
             "config" if rest[0].endswith((".yaml", ".yml", ".json")) else "model", rest[0]
         )
-    if kind in ("vllm", "sglang"):
-        found = {key.replace("_", "-"): value for key, value in found.items()}
+    if kind in ("vllm", "sglang", "tgi", "llama-server"):
+        found = {_SHORT.get(key, key.replace("_", "-")): value for key, value in found.items()}
         return Command(kind, found, line)
     named = set(found) <= {"config", "model"}
     return Command("launch" if named else kind, found, line)
@@ -290,10 +346,20 @@ def _launched(words: list[str]) -> tuple[list[str], list[str]]:
     return words, []
 
 
+_HYDRA = re.compile(r"[+~]{0,2}([A-Za-z_][\w./@]*)=(.*)", re.DOTALL)
+"""``trainer.devices=8``, as Hydra's scripts take it."""
+
+
 def _script(words: list[str], line: int) -> Iterator[Command]:
     """Yield the options of a script, whose name stands first."""
     name, words = words[0].rpartition("/")[2] if words else "", words[1:]
+    if words and words[0] in ("fit", "validate", "test"):  # Lightning CLI
+        yield Command("lightning", options(words[1:]), line)
+        return
     found = {key.replace("-", "_"): value for key, value in options(words).items()}
+    for word in words:
+        if (change := _HYDRA.fullmatch(word)) is not None:
+            found[change[1]] = _value(change[2])
     if _OF_DIFFUSERS.fullmatch(name) and "lora" in name:  # the name alone says it
         found.setdefault("use_lora", True)
     if words and not words[0].startswith("-") and words[0].endswith((".yaml", ".yml", ".json")):
@@ -325,7 +391,7 @@ def options(words: Sequence[str]) -> dict[str, Any]:
             else:
                 found[key] = _value(value) if equals else True
                 key = None if equals else key
-        elif key is not None:
+        elif key is not None and not (_HYDRA.fullmatch(word) and "." in word.partition("=")[0]):
             before = found[key]
             if before is True:
                 found[key] = _value(word)

@@ -5,7 +5,8 @@ Names that a plan's settings have mean the same here. The others:
 ``global_batch``, ``processes`` (GPUs of all nodes), ``tensor``, ``pipeline``, ``length`` (tokens
 a sample), ``packing``, ``reentrant``, ``use_cache``, ``bucket_size`` (elements),
 ``offload_params``, ``offload_optimizer``, ``device_map``, ``rank``, ``alpha``, ``dropout``,
-``targets``, ``variant``, ``context`` (most tokens of a server).
+``targets``, ``variant``, ``precomputed`` (the reference's log-probabilities), ``context`` (most
+tokens of a server).
 """
 
 from collections.abc import Iterable, Mapping

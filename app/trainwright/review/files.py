@@ -3,7 +3,7 @@
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os.path import isdir
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from trainwright import reading
 from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
-from trainwright.review import commands, modelfile, python_script
+from trainwright.review import commands, containers, modelfile, python_script
 from trainwright.review.kinds import KINDS, Kind, declared
 from trainwright.review.spans import Span, json_spans, toml_spans
 from trainwright.yamltext import MAX_BYTES, MAX_DEPTH, Document, Place, parse
@@ -40,6 +40,13 @@ class Source:
     document: Document
     computed: tuple[tuple[str, int], ...] = ()
     """Keys of a script whose value is not written there, with their lines."""
+    version: str = ""
+    """Of the tool, where the source names it."""
+
+    @property
+    def tool(self) -> str:
+        """What people call the tool, with its version where that is known."""
+        return f"{self.kind.tool} {self.version}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,14 @@ def _parsed(text: str, name: str, path: Path | None) -> Iterator[Source]:
             document = _document(text, name, format)
             if not isinstance(document.data, dict):
                 raise UserError.of("review.unknown-kind", file=name)
+            if containers.describes(document):
+                found = [
+                    replace(command, line=line)
+                    for words, line in containers.started(document)
+                    for command in commands.parsed(words)
+                ]
+                yield from _of_words(found, name, path, text)
+                return
             yield Source(name, path, kind_of(document.data, name), format, text, document)
 
 
@@ -128,7 +143,8 @@ def _of_words(
     for command in found:
         lines: dict[Place, int] = {(key,): command.line for key in command.options}
         document = Document(command.options, lines)
-        yield Source(name, path, KINDS[command.kind], "words", text, document)
+        kind, version = KINDS[command.kind], command.version
+        yield Source(name, path, kind, "words", text, document, version=version)
 
 
 def _format(text: str, path: Path | None) -> str:
@@ -193,6 +209,8 @@ def kind_of(data: Mapping[str, Any], name: str) -> Kind:
         sure = marks > 1 or (kind.tool == "config.json" and Path(name).name == kind.tool)
         if score > most and (sure or len(data.keys() & top) > _LEAST * len(data)):
             best, most = kind, score
+    if best is None and isinstance(data.get("model_type"), str):
+        return KINDS["model-config"]
     if best is None:
         raise UserError.of("review.unknown-kind", file=name)
     return best
@@ -210,12 +228,13 @@ def _named(source: Source) -> Iterator[tuple[Path, str]]:
     data = source.document.data
     folder = source.path.parent if source.path is not None else Path()
     inner = data.get("deepspeed_config") if isinstance(data.get("deepspeed_config"), dict) else {}
+    names = ("deepspeed", "config_file", "config", "deepspeed_config", "deepspeed_config_file")
     given = [
-        *(data.get(key) for key in ("deepspeed", "config_file", "config", "deepspeed_config")),
+        *(data.get(key) for key in names),
         (inner or {}).get("deepspeed_config_file"),
     ]
     if source.kind.name == "training-arguments" or source.format == "words":
         given.append(data.get("fsdp_config"))
     for text in given:
-        if isinstance(text, str) and text.endswith((".json", ".yaml", ".yml", ".toml")):
+        if isinstance(text, str) and text.endswith((".json", ".yaml", ".yml", ".toml", ".conf")):
             yield folder / Path(text), text

@@ -8,8 +8,9 @@ from trainwright.messages import Message
 from trainwright.workload.settings import Effect
 from trainwright.yamltext import Place
 
-Level = Literal["error", "risk", "gain"]
-"""``error``: it will not run as the files say. ``risk``: it may not, or not as meant."""
+Level = Literal["error", "risk", "way", "gain"]
+"""``error``: it will not run as the files say. ``risk``: it may not, or not as meant.
+``way``: a way out of a run that does not fit."""
 
 
 class Removed(Enum):
@@ -53,6 +54,9 @@ class Finding:
     """Samples a second, after over before, less 1."""
     memory_bytes: float | None = None
     """Difference of device use."""
+    beyond: tuple[str, ...] = ()
+    """Of a change: ``key=value`` that is set by hand: in a script, in the environment, or anywhere
+    else, then under the plan's key."""
 
     @property
     def where(self) -> str:

@@ -1,6 +1,6 @@
 """What the keys of a source mean: facts, and a list of all that is not one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -42,16 +42,26 @@ class Interpreted:
     unread: tuple[Unread, ...]
 
 
-def interpreted(source: Source) -> Interpreted:
-    """Return what a source says, and by default."""
+def interpreted(sources: Sequence[Source]) -> tuple[Interpreted, ...]:
+    """Return what each source of a run says, and by default.
+
+    A key that one source gives has no default in others of its kind.
+    """
+    given: dict[str, set[str]] = {}
+    for source in sources:
+        entries = _entries(source.document.data, source.kind)
+        # The tool's default is over, even where the value says nothing to us.
+        names = {".".join(map(str, place)) for place, value in entries if value is not None}
+        given.setdefault(source.kind.name, set()).update(names)
+    return tuple(_interpreted(source, given[source.kind.name]) for source in sources)
+
+
+def _interpreted(source: Source, given: set[str]) -> Interpreted:
     facts: list[Fact] = []
     unread: list[Unread] = []
-    given: set[str] = set()
     kind = source.kind
     for place, value in _entries(source.document.data, kind):
         name = ".".join(map(str, place))
-        if value is not None:
-            given.add(name)  # the tool's default is over, even where the value says nothing to us
         line = source.document.line(place)
         if isinstance(value, str) and value.startswith("$"):  # a shell's variable
             unread.append(Unread(source, name, place, line, value, "computed"))

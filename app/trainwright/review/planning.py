@@ -2,30 +2,23 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, get_args
 
 from trainwright.machine.choice import MOST_PIECES
 from trainwright.messages import Message, UserError
 from trainwright.plan import overrides
 from trainwright.plan.file import validated
-from trainwright.plan.question import model_config
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
 from trainwright.quoting import dotted
-from trainwright.review.facts import AUTO, Fact, Facts
+from trainwright.review.facts import AUTO, Facts
 from trainwright.review.files import Source
 from trainwright.review.kinds import KINDS
-from trainwright.review.lora_targets import DEFAULTS
-from trainwright.review.names import folder_of, preset_of
+from trainwright.review.modelsource import model_of, targets_of, unknown_model, usual_of
+from trainwright.workload import objectives
 from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import StrategyWord
-from trainwright.workload.weightfiles import config_of
 
-LEFT_TO_PEFT = ("trl-sft", "trl-dpo", "trl-grpo", "script", "peft")
-"""Kinds whose tool hands no layers to PEFT where the file names none."""
-TARGETS = ("query", "key", "value", "attention", "mlp", "head")
-"""Parts of a block that some tools switch one by one."""
 OBJECTIVES = {"sft": None, "pt": None, "pretrain": None}
 """What trains by one forward and backward pass of one model; others take more."""
 _PROMPT = 512
@@ -55,10 +48,14 @@ class Planned:
     """What the files say and a plan cannot yet."""
     refused: Message | None = None
     """Why what the files say is no plan."""
+    unknown: Message | None = None
+    """Which model is named and not known; None where none is named."""
 
 
 def says_processes(facts: Facts) -> bool:
     """Return whether the files say how many processes train."""
+    if facts.value("shard_rest"):  # all GPUs that there are
+        return bool(facts.given("processes") or facts.given("devices"))
     named = ("processes", "devices", "engine", "replicate", "shard", "tensor", "pipeline")
     return any(facts.given(name) for name in (*named, "context_parallel"))
 
@@ -113,6 +110,14 @@ def task(facts: Facts) -> str:
     return "pretrain" if facts.value("objective") in ("pt", "pretrain") else "full"
 
 
+def of_pairs(facts: Facts) -> str | None:
+    """Return the objective of a run of TRL's on pairs of answers; None where no plan knows it."""
+    objective = str(facts.value("objective"))
+    trained = objectives.RECIPE.get(objective) in facts.kinds  # kinds and recipes have one name
+    shared = strategy(facts) not in (None, *objectives.STRATEGIES)
+    return objective if trained and not shared and task(facts) in objectives.TASKS else None
+
+
 def planned(
     facts: Facts,
     sources: Sequence[Source],
@@ -129,7 +134,7 @@ def planned(
     """
     asked: list[Asked] = []
     data: dict[str, Any] = {"trainwright": 1, "name": _name(sources)}
-    if (model := _model(facts, sources)) is not None:
+    if (model := model_of(facts, sources)) is not None:
         data["model"] = model
     cards: Sequence[Mapping[str, Any]] = machine.get("gpus") or ({},)
     gpus = sum(int(card.get("count", 1)) for card in cards)
@@ -143,7 +148,7 @@ def planned(
     asked = [_with_length(one, data.get("model")) for one in asked]
     lost = tuple(_not_planned(facts))
     if "model" not in data:
-        return Planned(None, (Asked("model", None), *asked), lost)
+        return Planned(None, (Asked("model", None), *asked), lost, unknown=unknown_model(facts))
     try:
         return Planned(validated(data, dotted), tuple(asked), lost)
     except UserError as error:
@@ -171,64 +176,17 @@ def _name(sources: Sequence[Source]) -> str:
     return (first.path.stem if first.path is not None else first.kind.tool)[:100] or "review"
 
 
-def _model(facts: Facts, sources: Sequence[Source]) -> dict[str, Any] | None:
-    for source in sources:
-        if source.kind.name == "model-config" and source.path is not None:
-            return {"hf": str(source.path.absolute())}
-    names = [fact for fact in facts.all if fact.name == "model"]
-    if (flavor := facts.value("flavor")) is not None:
-        family = str(facts.value("model_family", ""))
-        names.append(_renamed(facts.first("flavor"), f"{family}-{flavor}"))
-    for fact in names:
-        beside = next((s.path.parent for s in sources if s.path and s.name == fact.file), None)
-        if (folder := folder_of(str(fact.value), beside)) is not None:
-            return {"hf": str(folder)}
-        if (preset := preset_of(str(fact.value))) is not None:
-            return {"preset": preset.id}
-        if "/" not in str(fact.value) and fact.kind == "lightning":
-            return {"timm": str(fact.value)}
-    return None
-
-
-def _renamed(fact: Fact | None, value: str) -> Fact:
-    assert fact is not None, "asked where there is one"
-    return Fact("model", value, fact.file, fact.kind, fact.key, fact.place, fact.line, fact.given)
-
-
-def _targets(facts: Facts, model: Mapping[str, Any] | None) -> list[str]:
-    """Return the adapted layers; PEFT's own where the tool leaves them to PEFT."""
-    if (given := facts.value("targets")) is not None:
-        return [*given]
-    if parts := [name for part in TARGETS for name in facts.value(f"{part}_targets", ())]:
-        return parts
-    if facts.kinds.isdisjoint(LEFT_TO_PEFT) or model is None:
-        return []
-    return [*DEFAULTS.get(_model_type(model) or "", ())]
-
-
-def _model_type(model: Mapping[str, Any]) -> str | None:
-    """Return what transformers calls the model; None for one that is not its."""
-    if "preset" in model:
-        model = presets.find(model["preset"]).model()
-    if "hf" not in model:
-        return None
-    try:
-        found, _ = model_config(config_of(Path(model["hf"])))
-    except UserError:
-        return None  # the estimate says what is wrong with it
-    return found.get("model_type")
-
-
 def _workload(
     facts: Facts, asked: list[Asked], model: Mapping[str, Any] | None, gpus: int
 ) -> dict[str, Any]:
     kind = task(facts)
     if kind == "infer":
         return _served(facts, asked)
-    data: dict[str, Any] = {"task": kind, "inputs": _inputs(facts, asked)}
+    data: dict[str, Any] = {"task": kind, "inputs": _inputs(facts, asked, model, kind)}
     micro = _taken(facts, "micro_batch", "settings.micro_batch", 1, asked)
     steps = facts.value("accumulation", 1)
-    copies = replicas(facts) if says_processes(facts) else gpus
+    apart = _product(facts, "tensor", "pipeline", "context_parallel")
+    copies = replicas(facts) if says_processes(facts) else max(1, gpus // apart)
     total = facts.value("global_batch") or micro * steps * copies
     data["effective_batch"] = int(total)
     for key in ("epochs", "samples", "virtual_tokens"):
@@ -236,6 +194,11 @@ def _workload(
             key != "virtual_tokens" or kind in ("prompt", "prefix")
         ):
             data[key] = value
+    alpha = facts.value("alpha")
+    if (objective := of_pairs(facts)) is not None:
+        data["objective"] = objective
+        if facts.value("precomputed"):
+            data["reference"] = "precomputed"
     if kind in ("lora", "qlora"):
         data["lora"] = {
             **{
@@ -243,15 +206,22 @@ def _workload(
                 for key in ("rank", "alpha", "dropout", "variant")
                 if facts.value(key)
             },
-            **({"targets": targets} if (targets := _targets(facts, model)) else {}),
+            **({"targets": targets} if (targets := targets_of(facts, model)) else {}),
+            **({"alpha": usual} if (usual := facts.value("usual_alpha")) and not alpha else {}),
         }
     return data
 
 
-def _inputs(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
+def _inputs(
+    facts: Facts, asked: list[Asked], model: Mapping[str, Any] | None, kind: str
+) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
     if facts.value("image_size"):
         return {"image_size": facts.value("image_size")}
+    usual = usual_of(model, kind)
+    if usual is not None and usual.image_size and not usual.sequence_length:
+        asked.append(Asked("workload.inputs.image_size", usual.image_size))
+        return {}
     fact = facts.first("length")
     if fact is not None:
         inputs["sequence_length"] = fact.value
@@ -321,23 +291,20 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         names = ("engine", "memory_share", "kv_cache", "precision")
         found = {name: facts.value(name) for name in names}
         found["quantization"] = facts.value("weights") or facts.value("packed")
-        if found["engine"] == "ollama" and found["quantization"] is None:
+        if found["engine"] in ("ollama", "llama.cpp") and found["quantization"] is None:
             found["quantization"] = "q4_k_m"
         return {key: value for key, value in found.items() if value is not None}
     found = {name: facts.value(name) for name in _OF_TRAINING}
     # transformers/integrations/deepspeed.py: an optimizer in its file replaces the Trainer's.
     found["optimizer"] = facts.value("deepspeed_optimizer") or found["optimizer"]
+    if facts.value("fused") and found["optimizer"] in ("adamw", "sgd"):
+        found["optimizer_implementation"] = "fused"
     found["attention"] = facts.value("attention")
     found["compile"] = facts.value("compile")
     found["precision"] = _precision(facts, kind)
-    found["recipe"] = next(
-        (
-            KINDS[name].recipe
-            for name in dict.fromkeys(fact.kind for fact in facts.all)
-            if KINDS[name].recipe in RECIPES
-        ),
-        None,
-    )
+    found["recipe"] = _recipe(facts)
+    if of_pairs(facts):  # the objective has a recipe, whose head makes the loss
+        found["recipe"] = found["cross_entropy"] = None
     found["checkpointing"] = checkpointing(facts)
     if found["checkpointing"] == "full":
         found["reentrant"] = facts.value("reentrant")
@@ -365,6 +332,13 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         loader.pop("persistent_workers")
     found["loader"] = {key: value for key, value in loader.items() if value is not None}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _recipe(facts: Facts) -> str | None:
+    """Return whose loop runs the step; accelerate's own only where no trainer is there."""
+    kinds = dict.fromkeys(fact.kind for fact in facts.all)
+    found = [name for kind in kinds if (name := KINDS[kind].recipe) in RECIPES]
+    return next((name for name in found if name != "accelerate"), found[0] if found else None)
 
 
 def _shard_degree(facts: Facts) -> int | None:
@@ -401,9 +375,11 @@ def checkpointing(facts: Facts) -> str | None:
     found: str | None = facts.value("checkpointing")
     if facts.value("fsdp_checkpointing"):
         found = "full"
-    every = facts.value("every")
-    if found in ("full", "selective") and every is not None:
-        return "full" if every == 1 else f"every-{every}"
+    every = facts.first("every")
+    # torchtitan checkpoints each k-th layer in its mode "selective", the Trainer in its only one.
+    counts = "selective" if every is not None and every.kind == "torchtitan" else "full"
+    if every is not None and found == counts:
+        return "full" if every.value == 1 else f"every-{every.value}"
     return found
 
 
@@ -424,7 +400,7 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
     if keys := list(dict.fromkeys(f.key for f in given if f.value not in (AUTO, False, None))):
         yield Message.of("review.not-planned.keys", count=len(keys), keys=keys)
     objective = facts.value("objective")
-    if objective is not None and objective not in OBJECTIVES:
+    if objective is not None and objective not in OBJECTIVES and of_pairs(facts) is None:
         yield Message.of("review.not-planned.objective", value=str(objective))
     if facts.value("liger_layers"):
         yield Message.of("review.not-planned.liger")

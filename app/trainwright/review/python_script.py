@@ -12,6 +12,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "Seq2SeqTrainingArguments": ("training-arguments", ""),
     "SFTConfig": ("trl-sft", ""),
     "DPOConfig": ("trl-dpo", ""),
+    "RewardConfig": ("trl-reward", ""),
     "GRPOConfig": ("trl-grpo", ""),
     "LoraConfig": ("peft", ""),
     "BitsAndBytesConfig": ("bitsandbytes", ""),
@@ -22,13 +23,35 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "ActivationCheckpointingConfig": ("torchtitan", "activation_checkpoint"),
     "CompileConfig": ("torchtitan", "compile"),
     "Trainer": ("lightning", "trainer"),
+    **dict.fromkeys(
+        ("SFTTrainer", "DPOTrainer", "GRPOTrainer", "KTOTrainer", "RewardTrainer"), ("trainer", "")
+    ),
 }
 """Name of what is called -> kind, and the section that its arguments belong to."""
+CONFIGS: Mapping[str, tuple[str, str]] = {
+    "Trainer": ("torchtitan", "model"),
+    "OptimizersContainer": ("torchtitan", "optimizer"),
+    "LRSchedulersContainer": ("torchtitan", "lr_scheduler"),
+    "CheckpointManager": ("torchtitan", "checkpoint"),
+    "MetricsProcessor": ("torchtitan", "metrics"),
+}
+"""Class whose ``Config`` is called, as torchtitan's registries do -> kind and section."""
 METHODS: Mapping[str, str] = {
     "FastLanguageModel": "unsloth",
     "FastModel": "unsloth",
     "FastVisionModel": "unsloth",
 }
+_FIRST = {
+    "from-pretrained": "pretrained_model_name_or_path",
+    "unsloth": "model_name",
+    "trainer": "model",
+}
+"""Kind -> the argument that may stand first without its name."""
+_SAID: Mapping[str, Mapping[str, Any]] = {
+    "peft": {"peft_type": "LORA"},
+    "checkpointing-call": {"enabled": True},
+}
+"""Kind -> what the call says by being there."""
 _CONFIGS = ("quantization_config", "peft_config")
 """Arguments that take what another call made, which is read where it is made."""
 _LIGHTNING = ("L", "pl", "lightning", "pytorch_lightning")
@@ -67,10 +90,14 @@ def _called(function: ast.expr) -> tuple[str, str] | None:
     if not isinstance(function, ast.Attribute):
         return None
     above = function.value.id if isinstance(function.value, ast.Name) else ""
+    if function.attr == "gradient_checkpointing_enable":
+        return "checkpointing-call", ""
     if above in METHODS and function.attr in ("from_pretrained", "get_peft_model"):
         return METHODS[above], ""
     if above.startswith("AutoModel") and function.attr == "from_pretrained":
         return "from-pretrained", ""
+    if function.attr == "Config":
+        return CONFIGS.get(above)
     if function.attr == "Trainer":
         return CALLS["Trainer"] if above in _LIGHTNING else None
     return CALLS.get(function.attr)
@@ -111,21 +138,36 @@ def _options(tree: ast.Module) -> dict[str, Any]:
 
 
 def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]) -> Found:
-    data: dict[str, Any] = {"peft_type": "LORA"} if kind == "peft" else {}
+    data: dict[str, Any] = {**_SAID.get(kind, {})}
     lines: dict[Place, int] = {}
     computed: list[tuple[str, int]] = []
-    first = {"from-pretrained": "pretrained_model_name_or_path", "unsloth": "model_name"}
+    first = _FIRST.get(kind)
     pairs = [(word.arg or "**", word.value) for word in node.keywords]
-    if node.args and kind in first and isinstance(node.args[0], (ast.Constant, ast.Name)):
-        pairs.insert(0, (first[kind], node.args[0]))
+    if node.args and first and isinstance(node.args[0], (ast.Constant, ast.Name, ast.Attribute)):
+        pairs.insert(0, (first, node.args[0]))
+    if kind == "trainer":  # it says which model; the rest is made elsewhere
+        pairs = [pair for pair in pairs if pair[0] == first]
     for key, value in pairs:
         known, plain = _plain(value, constants)
         if known:
             data[key] = plain
             lines[(section, key) if section else (key,)] = value.lineno
-        elif not (isinstance(value, ast.Name) and key in (first.get(kind), *_CONFIGS)):
+        elif isinstance(value, ast.Call) and _called(value.func) is not None:
+            continue  # read where it is made
+        elif not (isinstance(value, ast.Name) and key in (first, *_CONFIGS)):
             computed.append((f"{section}.{key}" if section else key, value.lineno))
     return kind, Document({section: data} if section else data, lines), tuple(computed)
+
+
+def _strategy(call: ast.Call) -> str | None:
+    """Return what Lightning calls a strategy that is made in place: ``FSDPStrategy(...)``."""
+    name = ast.unparse(call.func).rpartition(".")[2]
+    if not name.endswith("Strategy"):
+        return None
+    stages = [word.value for word in call.keywords if word.arg == "stage"]
+    if stages and isinstance(stages[0], ast.Constant):
+        return f"deepspeed_stage_{stages[0].value!r}"
+    return name
 
 
 def _plain(value: ast.expr, constants: Mapping[str, Any]) -> tuple[bool, Any]:
@@ -134,6 +176,8 @@ def _plain(value: ast.expr, constants: Mapping[str, Any]) -> tuple[bool, Any]:
         return True, constants[value.id]
     if isinstance(value, ast.Attribute) and ast.unparse(value) in constants:  # args.rank
         return True, constants[ast.unparse(value)]
+    if isinstance(value, ast.Call) and (strategy := _strategy(value)) is not None:
+        return True, strategy
     if isinstance(value, ast.Attribute):  # torch.bfloat16
         return (
             (True, ast.unparse(value)) if ast.unparse(value).startswith("torch.") else (False, None)

@@ -15,7 +15,7 @@ def as_json(review: Review) -> dict[str, Any]:
     """Return the review as JSON's own types, sentences in English."""
     return {
         "files": [
-            {"file": one.name, "kind": one.kind.name, "tool": one.kind.tool}
+            {"file": one.name, "kind": one.kind.name, "tool": one.tool}
             for one in review.run.sources
         ],
         "plan": text_data(review.planned.plan) if review.planned.plan is not None else None,
@@ -57,6 +57,7 @@ def _finding(one: Finding) -> dict[str, Any]:
         "effect": one.effect.name.lower(),
         "gain": one.gain,
         "memory_bytes": one.memory_bytes,
+        "beyond": list(one.beyond),
     }
 
 

@@ -2,9 +2,10 @@
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from trainwright.advise import near
 from trainwright.advise.whatif import WhatIf
 from trainwright.machine.choice import MachineChoice
 from trainwright.machine.machine import Machine
@@ -13,22 +14,24 @@ from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts as PlanFacts
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
-from trainwright.review import rules_keys, rules_run
-from trainwright.review.case import Case
+from trainwright.plan.serving import SHARE_SMALL
+from trainwright.review import rules_keys, rules_model, rules_run
+from trainwright.review.case import Case, found
 from trainwright.review.edits import edited
 from trainwright.review.facts import Facts, joined
 from trainwright.review.files import Run, Source
 from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.interpret import Interpreted, Unread, interpreted
-from trainwright.review.planning import Planned, machine_of, planned
+from trainwright.review.planning import Planned, machine_of, planned, task
 from trainwright.workload.settings import Effect, Settings, effect
 
 Answer = Callable[[Plan], tuple[PlanFacts, Report]]
 """Looks a plan up, tracing where it must, and evaluates it."""
 WhatIfs = Callable[[Plan, PlanFacts, Report], Sequence[WhatIf]]
 
-_LEVELS = ("error", "risk", "gain")
+_LEVELS = ("error", "risk", "way", "gain")
 _NAMES = {
+    "sequence_length": "length",
     "micro_batch": "micro_batch",
     "checkpointing": "checkpointing",
     "optimizer": "optimizer",
@@ -38,8 +41,14 @@ _NAMES = {
     "loader.num_workers": "num_workers",
     "loader.pin_memory": "pin_memory",
     "accumulation": "accumulation",
+    "cross_entropy": "cross_entropy",
+    "activation_offload": "activation_offload",
 }
 """Setting of a plan -> fact, where a file can say it."""
+_ELSEWHERE = {("allocator", "expandable"): "PYTORCH_ALLOC_CONF=expandable_segments:True"}
+"""What is set in the environment, whatever the tool."""
+_IMPLIED = ("quantization", "double_quantization", "optimizer_implementation", "adapter_dtype")
+"""Settings that come with the task, or with another setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ class Review:
     facts: Facts
     planned: Planned
     findings: tuple[Finding, ...]
-    """Errors first, then risks, then gains."""
+    """Errors first, then risks, then ways out, then gains."""
     report: Report | None
     unestimated: Message | None
     """Why there is no report."""
@@ -102,26 +111,38 @@ def review(
         whatifs: tries changes; None for no gains.
 
     Raises:
-        UserError: one of the changes is no key of a plan.
+        UserError: one of the changes is no key of a plan, or a part of the machine is not known.
     """
-    read = tuple(interpreted(source) for source in run.sources)
+    read = interpreted(run.sources)
     facts = joined(one.facts for one in read)
     section = machine_of(machine, facts)
     found, why = _machine(section)
     made = planned(facts, run.sources, section, changes)
     plan_facts, report = None, None
     if made.plan is None:
-        why = made.refused or Message.of("review.no-model")
+        why = made.refused or made.unknown or Message.of("review.no-model")
     elif found is not None:
         plan_facts, report, why = _estimated(made.plan, answer)
     case = Case(read, facts, made.plan, found, report)
-    findings = [*rules_keys.rules(case), *rules_run.rules(case), *_memory(case)]
-    if made.refused is not None and not any(f.level == "error" for f in findings):
-        findings.append(Finding("refused", "error", made.refused))
+    findings = [
+        *rules_keys.rules(case),
+        *rules_run.rules(case),
+        *rules_model.rules(case),
+        *_memory(case),
+    ]
+    refused = made.refused or (why if made.plan is not None and _of_plan(why) else None)
+    if refused is not None and not any(f.level == "error" for f in findings):
+        findings.append(Finding("refused", "error", refused))
     if whatifs is not None and made.plan and plan_facts is not None and report is not None:
-        findings += _gains(case, whatifs(made.plan, plan_facts, report))
+        asked = replace(report, verdict=Verdict.NO) if _wants_room(report) else report
+        findings += _gains(case, whatifs(made.plan, plan_facts, asked))
     findings.sort(key=lambda finding: _LEVELS.index(finding.level))
     return Review(run, read, facts, made, tuple(findings), report, why)
+
+
+def _of_plan(why: Message | None) -> bool:
+    """Return whether it is the run itself that is refused, and not a tracer that fails."""
+    return why is not None and why.id.partition(".")[0] in ("plan", "reading", "workload")
 
 
 def _estimated(
@@ -135,79 +156,137 @@ def _estimated(
 
 
 def _machine(section: Mapping[str, Any]) -> tuple[Machine | None, Message | None]:
-    """Return the machine, or why there is none."""
+    """Return the machine; of a computer without a GPU, why there is none.
+
+    Raises:
+        UserError: a part that is named is not known.
+    """
+    if not section.get("local"):
+        return catalogued(MachineChoice.model_validate(section)).machine, None
     from trainwright.probe import snapshot  # loads the drivers' libraries
 
     try:
-        if section.get("local"):
-            return snapshot.resolved(snapshot.take(anew=False)).machine, None
-        return catalogued(MachineChoice.model_validate(section)).machine, None
+        return snapshot.resolved(snapshot.take(anew=False)).machine, None
     except UserError as error:
         return None, error.message
 
 
 def _memory(case: Case) -> list[Finding]:
-    """Return the finding that it does not fit, or hardly."""
+    """Return the finding that it does not fit, hardly, or perhaps."""
     report = case.report
-    if report is None or report.verdict not in (Verdict.NO, Verdict.TIGHT, Verdict.SPILLS):
+    if report is None:
         return []
     memory = report.memory
+    values = {"used": memory.device_used_p95.value, "total": memory.device_total.value}
+    if close(report):
+        return [Finding("memory", "risk", Message.of("review.rule.memory-close", **values))]
+    if report.verdict not in (Verdict.NO, Verdict.TIGHT, Verdict.SPILLS):
+        return []
     level: Level = "error" if report.verdict is Verdict.NO else "risk"
-    message = Message.of(
-        f"review.rule.memory-{report.verdict.value}",
-        used=memory.device_used_p95.value,
-        total=memory.device_total.value,
-    )
+    small = next((note for note in report.notes if note.id == SHARE_SMALL), None)
+    if small is not None and (share := case.given("memory_share")) is not None:
+        changes = case.setting("memory_share", float(str(small.values["least"])))
+        return [found("share-small", level, share, changes, **small.values)]
+    message = Message.of(f"review.rule.memory-{report.verdict.value}", **values)
     return [Finding("memory", level, message)]
 
 
+def close(report: Report) -> bool:
+    """Return whether what a nearby step leaves out may turn the verdict."""
+    note = nearby(report)
+    if note is None:
+        return False
+    memory, share = report.memory, float(note.values["share"])
+    used, p95 = memory.device_used.value, memory.device_used_p95.value
+    return used * (1 - share) <= memory.device_total.value <= p95 * (1 + share)
+
+
+def _wants_room(report: Report) -> bool:
+    """Return whether ways to take less memory are worth knowing."""
+    memory = report.memory
+    return close(report) or memory.device_used_p95.value > memory.device_total.value
+
+
+def nearby(report: Report) -> Message | None:
+    """Return the note that the figures are those of a nearby step; None where they are its own."""
+    return next((note for note in report.notes if note.id == near.NOTE), None)
+
+
 def _gains(case: Case, found: Sequence[WhatIf]) -> list[Finding]:
-    """Return the changes of settings that make the run faster, or smaller where it must be."""
-    fits = case.report is not None and case.report.verdict in (Verdict.FITS, Verdict.TIGHT)
+    """Return the ways out of a run that does not fit, and the changes that make it faster."""
+    fits = case.report is not None and not _wants_room(case.report)
     gains = []
     for one in found:
-        if one.kind == "part" or not one.fits or one.same:
+        way = one.kind == "way"
+        if not way and (one.kind == "part" or not one.fits or one.same or one.gain is None):
             continue
-        if one.gain is None or (fits and one.gain <= 0):
+        if not way and fits and (one.gain or 0.0) <= 0:
             continue
-        patch = {key.removeprefix("settings."): value for key, value in one.patch.items()}
+        patch = {key.rpartition(".")[2]: value for key, value in one.patch.items()}
+        changes, beyond = _in_files(case, patch) if _of_run(one) else ((), ())
+        if way and not patch:
+            continue
         gains.append(
             Finding(
-                "gain",
-                "gain",
+                "way" if way else "gain",
+                "way" if way else "gain",
                 one.change,
-                changes=_in_files(case, patch),
+                changes=changes,
                 effect=max(
-                    (_effect(key, value) for key, value in patch.items()), default=Effect.SAME
+                    (_effect(case, key, value) for key, value in one.patch.items()),
+                    default=Effect.SAME,
                 ),
-                gain=one.gain,
+                gain=None if way else one.gain,
                 memory_bytes=one.memory_bytes,
+                beyond=beyond,
             )
         )
     return gains
 
 
-def _effect(key: str, value: Any) -> Effect:
+def _of_run(one: WhatIf) -> bool:
+    """Return whether a change keeps machine and model, which no file of a trainer is."""
+    return not any(key.startswith(("machine.", "model.")) for key in one.patch)
+
+
+def _effect(case: Case, key: str, value: Any) -> Effect:
     if key == "workload.task":
-        return Effect.NEARLY
-    return effect(key, value) if key in Settings.model_fields else Effect.SAME
+        return Effect.NEARLY if task(case.facts) == "lora" else Effect.DIFFERENT
+    if key == "workload.inputs.sequence_length" or key.startswith("model."):
+        return Effect.DIFFERENT
+    name = key.removeprefix("settings.")
+    return effect(name, value) if name in Settings.model_fields else Effect.SAME
 
 
-def _in_files(case: Case, patch: Mapping[str, Any]) -> tuple[Change, ...]:
-    """Return a patch of the plan as changes of the files; nothing where they cannot say it."""
+def _in_files(case: Case, patch: Mapping[str, Any]) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+    """Return a patch of the plan as changes of the files, and what they cannot say."""
     changes: list[Change] = []
+    beyond: list[str] = []
     for key, value in patch.items():
-        if key not in _NAMES or not (made := case.setting(_NAMES[key], value)):
-            return ()
+        name = _NAMES.get(key, "")
+        made = _task(case, value) if key == "task" else case.setting(name, value)
         changes += made
+        if not made and key not in _IMPLIED and value is not None:
+            elsewhere = _ELSEWHERE.get((key, value), f"{key}={value}")
+            beyond.append(case.by_hand(name, value) or elsewhere)
     if "micro_batch" in patch and "accumulation" not in patch and case.plan is not None:
         micro = case.facts.value("micro_batch", 1)
         steps = case.facts.value("accumulation", 1) * micro // patch["micro_batch"]
         made = case.setting("accumulation", steps)
-        if not made:
-            return ()
         changes += made
-    return tuple(changes)
+        said = case.by_hand("accumulation", steps) or f"accumulation={steps}"
+        beyond += () if made else (said,)
+    return tuple(changes), tuple(beyond)
+
+
+def _task(case: Case, wanted: str) -> tuple[Change, ...]:
+    """Return the changes that make the files train adapters, on 4-bit weights for QLoRA."""
+    given = case.setting("adapter", wanted) or case.setting("adapter", "lora")
+    if wanted != "qlora":
+        return given
+    bits = case.setting("quantization", "nf4")
+    known = given or case.facts.value("adapter", "none") != "none"
+    return (*given, *bits) if bits and known else ()
 
 
 def plan_of(run: Run, changes: Sequence[str] = ()) -> Plan:
@@ -216,11 +295,11 @@ def plan_of(run: Run, changes: Sequence[str] = ()) -> Plan:
     Raises:
         UserError: they do not say enough for one, or one of the changes is no key of a plan.
     """
-    facts = joined(interpreted(source).facts for source in run.sources)
+    facts = joined(one.facts for one in interpreted(run.sources))
     elsewhere = any(change.startswith("machine.gpus") for change in changes)
     made = planned(facts, run.sources, {} if elsewhere else {"local": True}, changes)
     if made.plan is None:
-        why = made.refused or Message.of("review.no-model")
+        why = made.refused or made.unknown or Message.of("review.no-model")
         raise UserError.of("review.no-plan", why=why)
     return made.plan
 
@@ -260,5 +339,25 @@ def mended(found: Review) -> tuple[Finding, ...]:
     return tuple(
         finding
         for finding in found.findings
-        if finding.level != "gain" and finding.changes and finding.effect is Effect.SAME
+        if finding.level in ("error", "risk") and finding.changes and finding.effect is Effect.SAME
     )
+
+
+def offers(found: Review) -> tuple[Finding, ...]:
+    """Return the ways out and the gains, in the order of their numbers for ``--take``."""
+    return tuple(finding for finding in found.findings if finding.level in ("way", "gain"))
+
+
+def taken(found: Review, numbers: Sequence[int]) -> tuple[Finding, ...]:
+    """Return what ``mended`` does, with the offers of the numbers, counted from 1.
+
+    Raises:
+        UserError: there is no such offer, or the files have no key for it.
+    """
+    each = offers(found)
+    for number in numbers:
+        if not 1 <= number <= len(each):
+            raise UserError.of("review.no-offer", number=number, count=len(each))
+        if not each[number - 1].changes:
+            raise UserError.of("review.offer-beyond", number=number)
+    return (*mended(found), *(each[number - 1] for number in numbers))

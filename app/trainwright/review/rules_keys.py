@@ -7,14 +7,15 @@ from typing import Any
 from trainwright.quoting import one_line
 from trainwright.review.case import Case, found
 from trainwright.review.facts import AUTO, Fact
+from trainwright.review.files import Source
 from trainwright.review.finding import Change, Finding, Level, Removed, Renamed
 from trainwright.review.interpret import Unread
 from trainwright.review.kinds import declared
 from trainwright.review.spans import SPANS
 
 TRAINERS = (
-    *("training-arguments", "trl-sft", "trl-dpo", "trl-grpo", "llamafactory", "axolotl"),
-    *("script", "unsloth"),
+    *("training-arguments", "trl-sft", "trl-dpo", "trl-reward", "trl-grpo"),
+    *("llamafactory", "axolotl", "script", "unsloth"),
 )
 """Kinds whose Trainer fills DeepSpeed's "auto" in."""
 
@@ -34,6 +35,8 @@ def rules(case: Case) -> Iterator[Finding]:
     yield from _in_vain(case)
     yield from _evaluation(case)
     yield from _two_of_one(case)
+    for one in case.read:
+        yield from _of_source(one.source)
 
 
 def _unread(case: Case, unread: Unread) -> Finding | None:
@@ -52,6 +55,10 @@ def _unread(case: Case, unread: Unread) -> Finding | None:
     match unread.why:
         case "moved" if _of_fsdp_1(case, unread):
             return None
+        case "moved" | "gone" if unread.source.version:
+            return found("key-of-later", "risk", at, version=unread.source.tool, **values)
+        case "moved" if kind.name == "script":
+            return found("key-moved-own", "risk", at, version=version, **values)
         case "moved":
             changes = _renamed(unread)
             return found("key-moved", "error", at, changes, version=version or kind.tool, **values)
@@ -157,7 +164,9 @@ def _in_vain(case: Case) -> Iterator[Finding]:
         if fact is not None and fact.value and workers == 0:
             changes = case.setting("num_workers", 4)
             yield found("needs-workers", "error", fact, changes, key=fact.key)
-    if (steps := case.given("max_steps")) and (epochs := case.given("epochs")):
+    streams = facts.value("objective") == "pretrain"  # axolotl needs max_steps there
+    steps, epochs = case.given("max_steps"), case.given("epochs")
+    if steps is not None and epochs is not None and not streams:
         yield found("steps-over-epochs", "risk", steps, key=steps.key, other=epochs.key)
     if (group := case.given("grouping")) and group.value and facts.value("packing"):
         yield found("grouping-packed", "risk", group, key=group.key)
@@ -185,6 +194,30 @@ def _evaluation(case: Case) -> Iterator[Finding]:
         every, save = facts.value("eval_steps"), facts.value("save_steps", 500)
         if every and save and every >= 1 and save >= 1 and save % every:
             yield found("best-model-steps", "error", best, every=every, save=save)
+
+
+def _of_source(source: Source) -> Iterator[Finding]:
+    """Yield keys that a tool refuses together, and values that it no longer takes."""
+
+    def at(key: str) -> Fact:
+        place = tuple(key.split("."))
+        line = source.document.line(place)
+        return Fact("", None, source.name, source.kind.name, key, place, line, True)
+
+    data = source.document.data
+    for first, second in source.kind.exclusive:
+        if data.get(first) and data.get(second):
+            yield found("exclusive", "error", at(second), key=second, other=first)
+    for key, values in source.kind.gone_values.items():
+        if (now := values.get(str(data.get(key)))) is not None:
+            changes = (Change(source.name, (key,), now),) if source.format in SPANS else ()
+            names: dict[str, Any] = {
+                "key": key,
+                "value": str(data[key]),
+                "now": now,
+                "tool": source.tool,
+            }
+            yield found("value-gone", "error", at(key), changes, **names)
 
 
 def _two_of_one(case: Case) -> Iterator[Finding]:

@@ -6,23 +6,30 @@ from typing import Any
 from trainwright.machine.choice import MOST_PIECES
 from trainwright.review.case import Case, found
 from trainwright.review.facts import AUTO
-from trainwright.review.finding import Change, Finding
+from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.planning import (
     checkpointing,
     processes,
     replicas,
+    says_processes,
     strategy,
     task,
 )
 from trainwright.workload.defaults import best_precision
 
 SHARDED = ("fsdp2", "fsdp2-no-reshard", "hybrid", "zero3")
-HF_TRAINERS = ("training-arguments", "trl-sft", "trl-dpo", "trl-grpo", "llamafactory")
+_TRL_AND_TRAINER = ("training-arguments", "trl-sft", "trl-dpo", "trl-reward", "trl-grpo")
+HF_TRAINERS = (*_TRL_AND_TRAINER, "llamafactory")
 SEVERAL = ("ddp", "zero1", "zero2", *SHARDED)
 _BF16_FROM, _FP8_FROM, _FP16_FROM = (8, 0), (8, 9), (7, 0)
 """Compute capabilities: NVIDIA's tables of supported types; fp16 at 1/64 on consumer Pascal."""
+_CLIPPING = ("ollama", "llama.cpp")
+"""Engines that take the model's own length with a warning."""
 _HIGHEST_SHARE = 0.95
 """Of GPU memory for an engine; above it, CUDA graphs and other programs lack room. Assumed."""
+_HIGHEST = {"sglang": 0.92}
+"""SGLang's share is that of weights and cache alone: activations and graphs come on top. Its
+documentation starts at 0.8 to 0.9."""
 _BUCKET_SHARE = 0.03
 """Of the GPU's memory: buckets below that are not worth a word; assumed."""
 
@@ -38,7 +45,9 @@ def rules(case: Case) -> Iterator[Finding]:
         yield from rule(case)
     yield from _offload(case)
     yield from _loader(case)
+    yield from _updating(case)
     yield from _padding(case)
+    yield from _generating(case)
 
 
 def _batch(case: Case) -> Iterator[Finding]:
@@ -47,13 +56,10 @@ def _batch(case: Case) -> Iterator[Finding]:
     if whole is None or whole.value == AUTO:
         return
     gpus, facts = replicas(case.facts), case.facts
+    if not says_processes(facts) and whole.kind == "deepspeed" and case.machine is not None:
+        gpus = case.machine.gpu_count  # its launcher starts one process on each
     micro, steps = facts.first("micro_batch"), facts.first("accumulation")
-    counted = (
-        case.given("processes") or case.given("devices") or case.has("torchtitan", "lightning")
-    )
-    if micro is None or (not counted and whole.kind == "deepspeed"):
-        if micro is not None and whole.value % micro.value:
-            yield found("batch-divides", "error", whole, batch=whole.value, unit=micro.value)
+    if micro is None:
         return
     if steps is not None and steps.given and whole.kind != "torchtitan":
         product = micro.value * steps.value * gpus
@@ -82,14 +88,23 @@ def _gpus(case: Case) -> Iterator[Finding]:
             case.rewriting(fact, case.machine.gpu_count) if fact and fact.name != "tensor" else ()
         )
         yield found("gpus", "error", fact, changes, wanted=on_each, there=case.machine.gpu_count)
-    tensor, heads = case.facts.value("tensor", 1), case.facts.value("heads")
+    allotted = case.given("allotted")
+    if allotted is not None and allotted.value < on_each and says_processes(case.facts):
+        wanted_on = {"wanted": on_each, "there": allotted.value}
+        yield found("gpus-allotted", "error", allotted, key=allotted.key, **wanted_on)
+    tensor, heads = case.facts.value("tensor", 1), case.of_model("heads")
     if tensor > 1 and heads and heads % tensor:
         yield found("heads", "error", case.given("tensor"), tensor=tensor, heads=heads)
     spread = case.given("device_map")
     several = wanted > 1 or strategy(case.facts) in SEVERAL
     trains = task(case.facts) != "infer"
-    if spread is not None and spread.value == "auto" and several and trains:
+    if spread is not None and trains and strategy(case.facts) == "zero3":
+        yield found("device-map-zero3", "error", spread, key=spread.key)
+    elif spread is not None and spread.value == "auto" and several and trains:
         yield found("device-map", "error", spread, gpus=wanted)
+    given = case.given("strategy")
+    if given is not None and given.value == "ddp" and wanted == 1 and case.given("devices"):
+        yield found("ddp-alone", "risk", given, key=given.key)
 
 
 def _precision(case: Case) -> Iterator[Finding]:
@@ -157,9 +172,7 @@ def _quantized(case: Case) -> Iterator[Finding]:
     if fact is None:
         return
     if adapter in ("none", "freeze") and not case.has("model-config"):
-        alone = case.has("bitsandbytes", "from-pretrained") and not case.has(
-            "training-arguments", "trl-sft", "trl-dpo", "trl-grpo"
-        )
+        alone = case.has("bitsandbytes", "from-pretrained") and not case.has(*_TRL_AND_TRAINER)
         if not alone:
             yield found("quantized-whole", "error", fact, key=fact.key)
     if strategy(facts) == "zero3":
@@ -201,6 +214,13 @@ def _sharding(case: Case) -> Iterator[Finding]:
         yield found("unused-reentrant", "error", unused)
 
 
+def _updating(case: Case) -> Iterator[Finding]:
+    """An update within backward leaves no gradients to accumulate; torchtune refuses it."""
+    within, steps = case.given("optimizer_in_backward"), case.facts.value("accumulation", 1)
+    if within is not None and within.value and steps > 1:
+        yield found("in-backward", "error", within, key=within.key, steps=steps)
+
+
 def _recomputing(case: Case) -> Iterator[Finding]:
     facts = case.facts
     if checkpointing(facts) in (None, "none"):
@@ -229,6 +249,9 @@ def _offload(case: Case) -> Iterator[Finding]:
         and case.given("deepspeed_optimizer") is None  # DeepSpeed's file makes its own
     ):
         yield found("offload-optimizer", "error", case.given("optimizer"), optimizer=str(update))
+    stage = strategy(facts)
+    if params is not None and params.value and stage in ("ddp", "zero1", "zero2"):
+        yield found("offload-stage", "risk", params, key=params.key)
     parameters = _parameters(case)
     memory = case.machine.memory_bytes if case.machine is not None else None
     if parameters and memory and task(facts) in ("full", "pretrain"):
@@ -263,8 +286,10 @@ def _loader(case: Case) -> Iterator[Finding]:
 def _padding(case: Case) -> Iterator[Finding]:
     facts = case.facts
     packing = case.given("packing")
-    mixes = packing is not None and packing.value and facts.value("attention") != "flash"
-    if mixes and case.has("trl-sft"):
+    # axolotl's packing keeps samples apart with any attention but the eager one.
+    apart = ("flash", "sdpa") if case.has("axolotl") else ("flash",)
+    packs = packing is not None and packing.value and facts.value("attention") not in apart
+    if packs and case.has("trl-sft", "axolotl"):
         yield found("packing-mixes", "risk", packing)
     padded = case.given("padded")
     if padded is not None and padded.value and not facts.value("packing"):
@@ -273,16 +298,32 @@ def _padding(case: Case) -> Iterator[Finding]:
         yield found("auto-batch", "risk", auto, key=auto.key)
 
 
-def _serving(case: Case) -> Iterator[Finding]:
+def _generating(case: Case) -> Iterator[Finding]:
+    """``grpo_config.py``, __post_init__: whole groups of completions in each batch of them."""
     facts = case.facts
+    group = facts.first("generations")
+    if not case.has("trl-grpo") or group is None:
+        return
+    micro, steps = facts.value("micro_batch", 8), facts.value("accumulation", 1)
+    whole = facts.value("generation_batch") or micro * processes(facts) * facts.value(
+        "generation_steps", steps
+    )
+    if group.value and whole % group.value:
+        yield found("generations-divide", "error", group, batch=whole, group=group.value)
+
+
+def _serving(case: Case) -> Iterator[Finding]:
     share = case.given("memory_share")
     if share is not None and share.value > 1:
         yield found("share-above-one", "error", share, value=share.value)
-    elif share is not None and share.value > _HIGHEST_SHARE:
+    elif share is not None and share.value > _HIGHEST.get(
+        case.facts.value("engine"), _HIGHEST_SHARE
+    ):
         yield found("share-high", "risk", share, value=share.value)
-    context, most = case.given("context"), facts.value("positions")
+    context, most = case.given("context"), case.of_model("positions")
     if context is not None and most is not None and context.value > most:
-        yield found("context-long", "error", context, context=context.value, most=most)
+        level: Level = "risk" if case.facts.value("engine") in _CLIPPING else "error"
+        yield found("context-long", level, context, context=context.value, most=most)
     capability, record = case.capability, case.record
     cache = case.given("kv_cache")
     old = capability is not None and capability < _FP16_FROM

@@ -1,7 +1,8 @@
 """Everything that a person can do, declared once.
 
 Menu, palette, shortcut sheet and tests read this table; the window binds the callbacks.
-The text of an action is ``ui.action.<id>``, its tooltip ``ui.action.<id>.tip``.
+The text of an action is ``ui.action.<id>``, its tooltip ``ui.action.<id>.tip``. The action that
+goes to a place is called as the place is: ``ui.place.<place>``.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +30,8 @@ class Action:
     @property
     def text(self) -> str:
         """What menus and the palette call it."""
-        return tr(f"ui.action.{self.id}")
+        place = self.id.removeprefix("go-")
+        return tr(f"ui.place.{place}" if place != self.id else f"ui.action.{self.id}")
 
     @property
     def tip(self) -> str:
@@ -52,17 +54,18 @@ ACTIONS: tuple[Action, ...] = (
     Action("explain", "edit", "question", "F1"),
     Action("go-start", "go", "house", "Alt+1"),
     Action("go-plan", "go", "sliders-horizontal", "Alt+2"),
-    Action("go-advise", "go", "magic-wand", "Alt+3"),
+    Action("go-advise", "go", "magic-wand", "Ctrl+Shift+A"),
+    Action("go-compare", "go", "scales", "Ctrl+Shift+D"),
     Action("go-export", "go", "export", "Ctrl+E"),
-    Action("go-machine", "go", "computer-tower", "Alt+6"),
-    Action("go-build", "go", "shopping-cart", "Alt+8"),
-    Action("go-catalog", "go", "books", "Alt+9"),
+    Action("go-verify", "go", "flask", "Ctrl+Shift+V"),
+    Action("go-build", "go", "shopping-cart", "Alt+3"),
+    Action("go-machine", "go", "computer-tower", "Ctrl+Shift+M"),
+    Action("go-catalog", "go", "books", "Ctrl+Shift+L"),
     Action("go-prices", "go", "tag", "Ctrl+Shift+P"),
-    Action("go-mig", "go", "columns", "Ctrl+Shift+G"),
-    Action("go-computer", "go", "desktop-tower", "Alt+4"),
-    Action("go-monitor", "go", "activity", "Alt+5"),
-    Action("go-verify", "go", "flask", "Alt+0"),
-    Action("go-diagnose", "go", "first-aid", "Alt+7"),
+    Action("go-mig", "go", "columns", "Alt+4"),
+    Action("go-computer", "go", "desktop-tower", "Alt+5"),
+    Action("go-monitor", "go", "activity", "Ctrl+Shift+T"),
+    Action("go-diagnose", "go", "first-aid", "Alt+6"),
     Action("go-settings", "go", "gear-six", "Ctrl+,"),
     Action("pick-model", "go", "cube", "Ctrl+L"),
     Action("pick-gpu", "go", "cpu", "Ctrl+G"),
@@ -70,8 +73,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("theme", "view", "moon", "F2"),
     Action("language", "view", "translate", "F3"),
     Action("full-screen", "view", "arrows-out", "F11"),
-    Action("learn-quantisation", "help", "graduation-cap", "Ctrl+F1"),
-    Action("learn-second-gpu", "help", "graduation-cap", "Ctrl+F2"),
+    Action("learn", "help", "graduation-cap", "Ctrl+F1"),
     Action("shortcuts", "help", "keyboard", "Ctrl+/"),
     Action("about", "help", "info", "Shift+F1"),
 )

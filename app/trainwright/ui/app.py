@@ -9,7 +9,7 @@ from PySide6.QtCore import QLibraryInfo, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from trainwright import crashes
-from trainwright.ui import heap, i18n, theme
+from trainwright.ui import heap, i18n, theme, usual
 from trainwright.ui.core import Core
 from trainwright.ui.faults import Faults
 from trainwright.ui.garbage import Collector
@@ -22,8 +22,11 @@ def main(path: str | None = None) -> int:
     left = crashes.watch_native()
     heap.limit()
     _choose_input_method()
+    preferences = Preferences()
+    if preferences.scale != 100:
+        os.environ.setdefault("QT_SCALE_FACTOR", f"{preferences.scale / 100:g}")
     app = QApplication(sys.argv[:1])
-    window = prepared(app, Core(), Preferences())
+    window = prepared(app, Core(), preferences)
     Faults(window)
     if left is not None:
         window.when_awake(partial(QTimer.singleShot, 0, partial(_tell_of_crash, window, left)))
@@ -40,6 +43,7 @@ def prepared(app: QApplication, core: Core, preferences: Preferences) -> Window:
     app.setDesktopFileName("trainwright")
     theme.apply(app, theme.resolve(preferences.theme, app))
     i18n.use(preferences.spoken_language())
+    usual.use(preferences.usual)
     window = Window(core, preferences)
     Collector(window)
 

@@ -29,8 +29,17 @@ def file_to_open(parent: QWidget) -> Path | None:
 
 def plan_to_add(parent: QWidget) -> Path | None:
     """Ask for another plan that the same PC is for; None where nobody chose."""
+    return _other_plan(parent, tr("pc.work.add"))
+
+
+def plan_to_compare(parent: QWidget) -> Path | None:
+    """Ask for another plan to compare with; None where nobody chose."""
+    return _other_plan(parent, tr("ui.compare.add"))
+
+
+def _other_plan(parent: QWidget, title: str) -> Path | None:
     kinds = tr("ui.open.filter") + " (*.plan.yaml)"
-    return filedialogs.file_to_read(parent, tr("pc.work.add"), kinds)
+    return filedialogs.file_to_read(parent, title, kinds)
 
 
 def file_to_save(parent: QWidget, plan_name: str) -> Path | None:
@@ -76,19 +85,14 @@ def show_review(parent: QWidget, tool: str, lines: Sequence[Message]) -> None:
 
 
 def show_lesson(parent: QWidget, lesson: str, session: "Session") -> None:
-    """Show a lesson with the numbers of the plan, a sentence or two a paragraph."""
-    from trainwright.plan.lessons import LESSONS
-    from trainwright.ui.widgets.questiondialog import QuestionDialog
+    """Show a lesson with the numbers of the plan."""
+    from trainwright.ui.widgets.lessonpage import LessonPage
 
     if session.plan is None or session.facts is None or session.report is None:
         return
-    lines = tuple(LESSONS[lesson](session.plan, session.facts, session.report))
-    dialog = QuestionDialog(parent, Message.of(f"ui.action.learn-{lesson}"),
-                            Message.of("lesson.live"))  # fmt: skip
-    dialog.offer(("close",), "close")
-    dialog.list_lines(lines)
-    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    dialog.open()
+    page = LessonPage(parent, (session.plan, session.facts, session.report), lesson)
+    page.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    page.open()
 
 
 def show_about(parent: QWidget) -> None:

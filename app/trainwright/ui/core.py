@@ -53,7 +53,7 @@ def _operators(plan: "Plan", facts: "Facts") -> "Roofs | None":
 
 
 def _limits(plan: "Plan", facts: "Facts", report: "Report") -> "Report":
-    from trainwright.plan.evaluate import with_limits
+    from trainwright.plan.limits import with_limits
 
     return with_limits(plan, facts, report)
 
@@ -74,17 +74,17 @@ def _trace(
     return trace(spec, at=at, on_progress=on_progress, cancelled=cancelled)
 
 
-def _advise(plan: "Plan", facts: "Facts") -> "Advice":
+def _advise(plan: "Plan", facts: "Facts", *, alone: bool = False) -> "Advice":
     from trainwright.advise import advise, sharding, would_shard
     from trainwright.plan.evaluate import Pending, resolve
 
-    found, shared = advise(plan, facts), sharding(plan)
+    found, shared = advise(plan, facts, alone=alone), sharding(plan)
     if shared is None or not would_shard(found):
         return found
     asked = resolve(shared)
     if isinstance(asked, Pending):
         _trace(asked.spec, None, lambda *_: None, lambda: False)
-    return advise(plan, facts)
+    return advise(plan, facts, alone=alone)
 
 
 def _whatifs(
@@ -218,7 +218,7 @@ class Core:
     limits: "Callable[[Plan, Facts, Report], Report]" = _limits
     look: "Callable[[Plan, Facts, Report], Report]" = _look
     trace: "Callable[[TraceSpec, Point | None, Progress, Cancelled], Profile]" = _trace
-    advise: "Callable[[Plan, Facts], Advice]" = _advise
+    advise: "Callable[..., Advice]" = _advise
     whatifs: "Callable[[Plan, Facts, Report, Callable[[], bool]], Sequence[WhatIf]]" = _whatifs
     make_it_fit: "Callable[[Plan, Advice], Plan]" = _make_it_fit
     glances: "Callable[[Plan, Sequence[str]], Iterator[Glance]]" = _glances

@@ -30,6 +30,7 @@ COLOURS = {
     "buckets": "grad",
     "gathered": "weights",
     "parameters": "weights",
+    "reference": "data",
     "weights": "weights",
     "gradients": "grad",
     "optimizer": "optim",
@@ -92,6 +93,7 @@ def hatched(role: str) -> bool:
 
 ORDER = (
     "parameters",
+    "reference",
     "casts",
     "context",
     "held",

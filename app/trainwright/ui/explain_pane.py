@@ -7,7 +7,7 @@ from trainwright.messages import Message
 from trainwright.ui import doors, tokens
 from trainwright.ui.charts.axis import Scale
 from trainwright.ui.charts.efficiency import EfficiencySection
-from trainwright.ui.figures import bare, figure, sentence, span
+from trainwright.ui.figures import bare, figure, sentence, sourced, span
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.session import Session
@@ -111,7 +111,7 @@ def _below(quantity: Quantity) -> str:
         return say(quantity.note)
     if quantity.formula:
         return quantity.formula
-    return quantity.source or tr(f"ui.kind.{quantity.kind.value}")
+    return sourced(quantity) or tr(f"ui.kind.{quantity.kind.value}")
 
 
 class HowSure(Painted):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from trainwright.explain import Kind, Quantity, Unit
+from trainwright.explain.figures import source
 from trainwright.messages.units import GIB, MIB, count, duration, durations, number, percent
 from trainwright.ui.i18n import language, say, tr
 
@@ -102,6 +103,11 @@ def span(low: float, high: float, unit: Unit) -> str:
     if first.unit and first.unit == last.unit:
         return f"{first.value} – {last}"
     return f"{first} – {last}"
+
+
+def sourced(quantity: Quantity) -> str:
+    """Return where a figure comes from; empty where nobody says."""
+    return source(quantity.source, language())
 
 
 def sentence(quantity: Quantity) -> str:

@@ -4,17 +4,26 @@ from collections.abc import Iterable
 
 from trainwright.messages import Message
 from trainwright.messages.units import number
-from trainwright.plan.schema import Plan
+from trainwright.plan.schema import Plan, PlannedRates
 from trainwright.prices import Asked, Currency, Item, Price, Total
 from trainwright.ui.i18n import Text, language, tr
+from trainwright.ui.usual import usual
 
 
 def currency_of(plan: Plan | None) -> Currency:
-    """Return the currency of the plan's budget, or else that of the reader's language."""
+    """Return the currency of the plan's budget, or the usual one, or that of the language."""
     budget = plan.limits.budget if plan is not None else None
     if budget is not None:
         return "KRW" if budget.endswith("KRW") else "USD"
-    return "KRW" if language() == "ko" else "USD"
+    return usual().currency or ("KRW" if language() == "ko" else "USD")
+
+
+def rates_of(plan: Plan) -> PlannedRates:
+    """Return the plan's rates; where it has none, the usual ones."""
+    rates, known = plan.limits.rates, usual()
+    own = {"usd_per_kwh": rates.usd_per_kwh, "household_kwh": rates.household_kwh}
+    missing = {name: getattr(known, name) for name, value in own.items() if value is None}
+    return rates.model_copy(update=missing)
 
 
 _SIGNS: dict[Asked, str] = {"USD": "$", "KRW": "₩", "EUR": "€", "GBP": "£", "JPY": "¥"}
@@ -50,8 +59,9 @@ def in_short(value: float, currency: Currency) -> str:
 def kind_and_day(price: Price) -> str:
     """Return how a price is known and of which day it is: "assumed, 2026-11"."""
     kind = tr(f"pc.price.{price.kind}")
-    if price.kind != "assumed" and price.condition != "new":
-        kind = tr(f"pc.condition.{price.condition}")
+    if price.condition != "new":
+        condition = tr(f"pc.condition.{price.condition}")
+        kind = f"{condition}, {kind}" if price.kind == "assumed" else condition
     return f"{kind}, {price.observed.isoformat()}" if price.observed else kind
 
 

@@ -89,10 +89,3 @@ def machine_line(plan: Plan) -> str:
     if machine.nodes > 1:
         parts.append(tr("ui.machine.nodes", count=machine.nodes))
     return " · ".join([model_name(plan), *parts])
-
-
-def find_things(text: str) -> list[Option]:
-    """Return models and GPUs for the palette; the key says which of the two."""
-    models = [Option(f"model:{o.key}", o.title, tr("ui.key.model")) for o in search_models(text)]
-    gpus = [Option(f"gpu:{o.key}", o.title, o.note) for o in search_gpus(text)]
-    return [*models[:8], *gpus[:12]]

@@ -5,7 +5,7 @@ from pathlib import Path
 from trainwright import reading, saving
 from trainwright.messages import Message, UserError
 from trainwright.plan import file
-from trainwright.plan.question import model_config
+from trainwright.plan.model import model_config
 from trainwright.plan.schema import Plan
 from trainwright.ui import plans
 from trainwright.ui.session import Session

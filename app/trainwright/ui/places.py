@@ -1,4 +1,4 @@
-"""The places of the window, in the order of the work, and the screen that stands at each."""
+"""The places of the window, by what people come for, and the screen of each."""
 
 from typing import TYPE_CHECKING
 
@@ -11,31 +11,29 @@ if TYPE_CHECKING:
     from trainwright.ui.window import Window
 
 WORK = (
+    (("start", "house"),),
     (
-        ("start", "house"),
         ("plan", "sliders-horizontal"),
         ("advise", "magic-wand"),
+        ("compare", "scales"),
         ("export", "export"),
+        ("verify", "flask"),
     ),
     (
-        ("machine", "computer-tower"),
         ("build", "shopping-cart"),
+        ("machine", "computer-tower"),
         ("catalog", "books"),
         ("prices", "tag"),
-        ("mig", "columns"),
     ),
-    (
-        ("computer", "desktop-tower"),
-        ("monitor", "activity"),
-        ("verify", "flask"),
-        ("diagnose", "first-aid"),
-    ),
+    (("mig", "columns"),),
+    (("computer", "desktop-tower"), ("monitor", "activity")),
+    (("diagnose", "first-aid"),),
 )
-"""(id, icon) of the places that the rail lists from its top, in groups: the plan, the PC to buy,
-the computer that this is."""
+"""(id, icon) of the places in groups, by what people come for. The rail lists the first place of
+each group, and below the one that is shown the others of its group."""
 SETTINGS = ("settings", "gear-six")
 ALL = tuple(id for group in (*WORK, (SETTINGS,)) for id, _ in group)
-OF_A_PLAN = ("plan", "advise", "export", "machine", "build", "verify")
+OF_A_PLAN = ("plan", "advise", "compare", "export", "machine", "build", "verify")
 """Places that show a plan and cannot do without one."""
 
 

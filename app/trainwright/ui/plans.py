@@ -7,13 +7,14 @@ from trainwright.messages import Message
 from trainwright.messages.keys import key_name, value_name
 from trainwright.plan.edit import with_keys
 from trainwright.plan.schema import Plan
+from trainwright.ui.usual import GPU, usual
 from trainwright.workload import Inputs, ModelSource, Workload
 
 UNNAMED = "untitled"
 
 
 def starting_plan() -> Plan:
-    """Return the plan that a new document starts from; it fits."""
+    """Return the plan that a new document starts from; it fits the GPU that nobody chose."""
     return Plan.model_validate(
         {
             "name": UNNAMED,
@@ -23,7 +24,7 @@ def starting_plan() -> Plan:
                 "inputs": {"sequence_length": 512},
                 "effective_batch": 16,
             },
-            "machine": {"gpus": [{"id": "rtx-4090"}]},
+            "machine": {"gpus": [{"id": usual().gpu or GPU}]},
         }
     )
 

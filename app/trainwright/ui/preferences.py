@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QByteArray, QLocale, QSettings
 
@@ -14,7 +14,12 @@ from trainwright.messages import Language, UserError
 from trainwright.ui.i18n import Preference as LanguagePreference
 from trainwright.ui.i18n import system_language
 from trainwright.ui.theme import Preference as ThemePreference
+from trainwright.ui.usual import Usual
 
+if TYPE_CHECKING:
+    from trainwright.prices import Currency
+
+SCALES = ("100", "110", "125", "150")
 _RECENT = 9
 _WAIT_S = 2.0
 """Longest that the window waits for another one that writes its preferences; assumed."""
@@ -150,6 +155,49 @@ class Preferences:
     @python.setter
     def python(self, value: str | None) -> None:
         self._put("python", value or "")
+
+    @property
+    def scale(self) -> int:
+        """The size of texts and controls in percent; Qt takes it when it starts."""
+        value = self._text("scale")
+        return int(value) if value in SCALES else 100
+
+    @scale.setter
+    def scale(self, value: int) -> None:
+        self._put("scale", str(value))
+
+    @property
+    def usual(self) -> Usual:
+        """What a person usually has; a value that cannot be one is left out."""
+        currency = self._text("currency")
+        return Usual(
+            self._text("gpu")[:_LONGEST_NAME] or None,
+            cast("Currency", currency) if currency in ("USD", "KRW") else None,
+            self._number("usd-per-kwh", 10),
+            self._number("household-kwh", 100_000),
+        )
+
+    @usual.setter
+    def usual(self, value: Usual) -> None:
+        self._put("gpu", value.gpu or "")
+        self._put("currency", value.currency or "")
+        for key, number in (("usd-per-kwh", value.usd_per_kwh),
+                            ("household-kwh", value.household_kwh)):  # fmt: skip
+            self._put(key, "" if number is None else repr(number))
+
+    def _number(self, key: str, most: float) -> float | None:
+        """Return a number from 0 to ``most``; None where there is none."""
+        try:
+            value = float(self._text(key))
+        except ValueError:
+            return None
+        return value if 0 <= value <= most else None
+
+    def reset(self) -> None:
+        """Forget what Settings shows; files and windows are remembered."""
+        for key in ("theme", "language", "scale", "python"):
+            self._put(key, "")
+        self.usual = Usual()
 
     @property
     def geometry(self) -> QByteArray | None:

@@ -56,6 +56,8 @@ class Session(QObject):
     """A shipped model was picked: the window remembers it."""
     file_wanted = Signal()
     """A person wants to name a file of their own."""
+    lesson_wanted = Signal(str)
+    """A person wants to know what a setting is about."""
 
     def __init__(self, core: Core) -> None:
         super().__init__()
@@ -88,6 +90,7 @@ class Session(QObject):
         self.diagnosed: object = None
         """The evidence or error that Diagnose shows; a screen that is built anew shows it again."""
         self.cut: object = None  # the board of instances, likewise
+        self.compared: tuple[Plan, ...] = ()  # plans that Compare shows with this one
         self.recent_models: Callable[[], tuple[str, ...]] = tuple
         """Ids of models picked lately; the window knows them."""
         self._history: History | None = None
@@ -355,7 +358,7 @@ class Session(QObject):
         self._fitted = self.facts
         if self.advice_problem == Message.of("ui.advise.trace-first"):
             self._fit_when_advised = self._fit_when_traced
-            self.ask_advice()
+            self.ask_advice(alone=self._fit_when_advised)
 
     @property
     def resting(self) -> bool:
@@ -373,7 +376,7 @@ class Session(QObject):
         known: Facts = facts
         answered: Report = report
         self._neighbours.look(plan, known, answered, lambda looked: self.plan is looked)
-        if answered.serving is not None:
+        if answered.serving is not None or answered.settings.several:
             self._limiting.submit(lambda: (answered, core.limits(plan, known, answered)))
 
     def _limits_came(self, pair: tuple[Report, Report]) -> None:
@@ -398,8 +401,8 @@ class Session(QObject):
 
     # The search
 
-    def ask_advice(self) -> None:
-        """Search the free settings of the plan."""
+    def ask_advice(self, *, alone: bool = False) -> None:
+        """Search the free settings of the plan; ``alone``: for the first choice only."""
         plan, core = self.plan, self.core
         if plan is None or self.advice is not None or self.advising:
             return
@@ -412,7 +415,7 @@ class Session(QObject):
                 if known is None:
                     raise UserError.of("ui.advise.trace-first")
                 facts = known
-            return core.advise(plan, facts)
+            return core.advise(plan, facts, alone=alone)
 
         self.advising, self.advice_problem = True, None
         self._advising.submit(search)
@@ -434,16 +437,18 @@ class Session(QObject):
         if self.plan is None:
             return
         if self.advice is not None:
-            self._apply_best()
+            self._apply_best(self.advice)
             return
         self._fit_when_advised = True
-        self.ask_advice()
+        self.ask_advice(alone=True)
 
     def _advice_came(self, advice: Advice) -> None:
-        self.advising, self.advice = False, advice
+        fitting, self._fit_when_advised = self._fit_when_advised, False
+        self.advising = False
+        self.advice = None if fitting and advice.choices else advice  # one choice is no page
         self.advised.emit()
-        if self._fit_when_advised:
-            self._apply_best()
+        if fitting:
+            self._apply_best(advice)
 
     def _advice_failed(self, problem: Message) -> None:
         self.advising, self.advice_problem = False, problem
@@ -453,10 +458,9 @@ class Session(QObject):
             self.noticed.emit(problem)
         self.advised.emit()
 
-    def _apply_best(self) -> None:
-        self._fit_when_advised = False
-        advice, plan = self.advice, self.plan
-        if advice is None or plan is None:
+    def _apply_best(self, advice: Advice) -> None:
+        plan = self.plan
+        if plan is None:
             return
         fitted = self.core.make_it_fit(plan, advice)
         if fitted != plan:
@@ -464,6 +468,7 @@ class Session(QObject):
             self.noticed.emit(Message.of("ui.fit.done"))
         elif advice.choices:
             self.noticed.emit(Message.of("ui.fit.already"))
+            self.ask_advice()  # Advise may be open, and shows more than the first choice
         else:
             ways = len(advice.nothing_fits)
             id = "ui.fit.ways" if ways else "ui.fit.nothing"

@@ -26,7 +26,7 @@ from trainwright import __version__
 from trainwright.data import resources
 from trainwright.messages import Message
 from trainwright.quoting import visible
-from trainwright.ui import actions, asking, dropping, i18n, places, status, theme, tokens
+from trainwright.ui import actions, asking, dropping, i18n, places, status, theme, tokens, usual
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.preferences import Preferences
@@ -93,8 +93,7 @@ class Window(QMainWindow):
             "theme": self.switch_theme,
             "language": self.switch_language,
             "full-screen": self.switch_full_screen,
-            "learn-quantisation": partial(self.teach, "quantisation"),
-            "learn-second-gpu": partial(self.teach, "second-gpu"),
+            "learn": partial(self.teach, "quantisation"),
             "shortcuts": self.show_shortcuts,
             "about": partial(asking.show_about, self),
         }
@@ -151,10 +150,10 @@ class Window(QMainWindow):
     def _menu(self, parent: QWidget) -> QMenu:
         menu = QMenu(parent)
         for group in actions.GROUPS:
-            menu.addSection(tr(f"ui.group.{group}"))
+            below = menu.addMenu(tr(f"ui.group.{group}"))
             for action in actions.ACTIONS:
                 if action.group == group:
-                    menu.addAction(self.actions_by_id[action.id])
+                    below.addAction(self.actions_by_id[action.id])
         return menu
 
     def rebuild(self) -> None:
@@ -257,6 +256,7 @@ class Window(QMainWindow):
         self.session.recent_models = lambda: self.preferences.recent_models
         self.session.model_chosen.connect(self.preferences.picked)
         self.session.file_wanted.connect(self.ask_open)
+        self.session.lesson_wanted.connect(self.teach)
 
     def _notice(self, message: Message) -> None:
         self.notice.say(say(message))
@@ -300,7 +300,7 @@ class Window(QMainWindow):
 
     def _show_answer(self) -> None:
         report = self.session.report if self.session else None
-        for id in ("copy-summary", "share", "learn-quantisation", "learn-second-gpu"):
+        for id in ("copy-summary", "share", "learn"):
             settled = report is not None and not (self.session and self.session.provisional)
             self.actions_by_id[id].setEnabled(settled)
         if report is not None:
@@ -402,24 +402,21 @@ class Window(QMainWindow):
             getattr(screen.form, what).open()
 
     def open_palette(self) -> None:
-        """Search for anything to do, a model or a GPU."""
+        """Search for anything to do, a file, a lesson, a model or a part."""
         from trainwright.ui.widgets.palette import open_palette
 
         popup = open_palette(self, self._find_things)
         popup.chosen.connect(self._run_chosen)
 
     def _find_things(self, text: str) -> "list[Option]":
-        from trainwright.ui.names import find_things
+        from trainwright.ui.finding import find
 
-        return find_things(text) if self.session and self.session.plan else []
+        return find(self, text) if self.session is not None else []
 
     def _run_chosen(self, key: str) -> None:
-        kind, _, id = key.partition(":")
-        if kind == "action":
-            self.actions_by_id[id].trigger()
-            return
-        screen: Any = self.screen_named("plan")
-        getattr(screen.form, kind).chosen.emit(id)
+        from trainwright.ui.finding import run
+
+        run(self, key)
 
     def switch_theme(self) -> None:
         """Turn from light to dark, or back."""
@@ -437,6 +434,7 @@ class Window(QMainWindow):
         assert isinstance(app, QApplication)
         theme.apply(app, theme.resolve(self.preferences.theme, app))
         i18n.use(self.preferences.spoken_language())
+        usual.use(self.preferences.usual)
         self.rebuild()
 
     def switch_full_screen(self) -> None:
@@ -453,7 +451,7 @@ class Window(QMainWindow):
 
     def teach(self, lesson: str) -> None:
         """Show a lesson with the numbers of the plan."""
-        if self.session is not None:
+        if self.session is not None and self.actions_by_id["learn"].isEnabled():
             asking.show_lesson(self, lesson, self.session)
 
     # Events

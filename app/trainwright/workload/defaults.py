@@ -8,8 +8,9 @@ from typing import Any
 
 from trainwright.catalog import GpuRecord
 from trainwright.messages import Message, UserError
+from trainwright.workload import objectives
 from trainwright.workload.engines import served_by
-from trainwright.workload.recipes import RECIPES
+from trainwright.workload.recipes import by_recipe, implements
 from trainwright.workload.settings import (
     SHARDED,
     SHARDED_OPTIMIZERS,
@@ -104,6 +105,7 @@ def filled(
     _refuse_not_yet(settings)
     _refuse_meaningless(settings, workload)
     settings = by_recipe(settings, workload)
+    objectives.check(settings, workload)
     _check_optimizer(settings)
     precision = _precision(settings, workload, record)
     strategy = _strategy(settings, gpu_count)
@@ -137,26 +139,6 @@ def filled(
     return FullSettings(**(given | decided))
 
 
-def by_recipe(settings: Settings, workload: Workload) -> Settings:
-    """Return the settings with the recipe's defaults where a key is free."""
-    if settings.recipe is None:
-        return settings
-    recipe = RECIPES[settings.recipe]
-    policy = settings.checkpointing or recipe.settings.get("checkpointing", "none")
-    checkpointed = policy != "none" or bool(settings.activation_offload)
-    defaults = recipe.defaults(workload.task, checkpointed=checkpointed)
-    free = {key: value for key, value in defaults.items() if getattr(settings, key) is None}
-    if not checkpointed:
-        free.pop("reentrant", None)
-    if not _implements(settings.optimizer):
-        free.pop("optimizer_implementation", None)
-    return settings.model_copy(update=free)
-
-
-def _implements(optimizer: str | None) -> bool:
-    return (optimizer or "adamw") in USUAL_IMPLEMENTATION
-
-
 def _implementation(settings: Settings) -> Implementation | None:
     usual = USUAL_IMPLEMENTATION.get(settings.optimizer or "adamw")
     return settings.optimizer_implementation or usual
@@ -171,6 +153,7 @@ def _refuse_not_yet(settings: Settings) -> None:
 
 def meaningless(settings: Settings, workload: Workload) -> Iterator[str]:
     """Yield the keys that are given and mean nothing to the task."""
+    yield from objectives.meaningless(workload)
     given = {"settings": settings, "workload": workload, "workload.inputs": workload.inputs}
     for key in ONLY_INFERENCE if workload.trains else ONLY_TRAINING:
         section, _, name = key.rpartition(".")
@@ -389,7 +372,7 @@ def _check_optimizer(settings: Settings) -> None:
     offloads = settings.optimizer_offload == "cpu"
     for key, there, instead in (
         ("momentum", optimizer == "sgd" and not offloads, ["sgd"]),
-        ("optimizer_implementation", _implements(optimizer), list(USUAL_IMPLEMENTATION)),
+        ("optimizer_implementation", implements(optimizer), list(USUAL_IMPLEMENTATION)),
     ):
         if getattr(settings, key) is not None and not there:
             raise UserError.of(

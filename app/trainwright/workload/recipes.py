@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainwright.workload.settings import RecipeName
+from trainwright.workload import objectives
+from trainwright.workload.settings import USUAL_IMPLEMENTATION, RecipeName, Settings
+from trainwright.workload.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,14 @@ _TRANSFORMERS_4: dict[str, Any] = {
     "reentrant": True,
 }
 """What the Trainer of transformers 4 and its models do, until the loss was made elsewhere."""
+
+_TRL: dict[str, Any] = {
+    "optimizer_implementation": "fused",
+    "checkpointing": "full",
+    "cross_entropy": "tiled",
+}
+"""What the trainers of TRL have in common."""
+_TRL_QUANTIZED = {"adapter_dtype": "weights", "double_quantization": False}
 
 RECIPES: Mapping[RecipeName, Recipe] = {
     "plain": Recipe("torch 2.13", "the step that the plain export runs"),
@@ -102,13 +112,24 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         "trainer/sft_trainer.py, __init__: adapters of quantised models in bf16, "
         "enable_input_require_grads; trainer/base_config.py: gradient_checkpointing; "
         "trainer/utils.py, add_fused_lm_head",
-        {
-            "optimizer_implementation": "fused",
-            "checkpointing": "full",
-            "cross_entropy": "tiled",
-        },
+        _TRL,
         checkpointed={"input_gradients": True},
-        quantized={"adapter_dtype": "weights", "double_quantization": False},
+        quantized=_TRL_QUANTIZED,
+    ),
+    "trl-dpo": Recipe(
+        "trl 1.16",
+        "trainer/dpo_trainer.py, __init__: as its SFTTrainer, and no dropout; _compute_loss: the "
+        "reference runs after the policy",
+        _TRL,
+        checkpointed={"input_gradients": True},
+        quantized=_TRL_QUANTIZED,
+    ),
+    "trl-reward": Recipe(
+        "trl 1.16",
+        "trainer/reward_trainer.py, __init__: no dropout; compute_loss: the model makes no loss",
+        {"optimizer_implementation": "fused", "checkpointing": "full"},
+        checkpointed={"input_gradients": True},
+        quantized=_TRL_QUANTIZED,
     ),
     "trl-sft-0.9": Recipe(
         "trl 0.9 to 0.15 with transformers 4.46 and 4.47",
@@ -184,3 +205,29 @@ RECIPES: Mapping[RecipeName, Recipe] = {
     ),
 }
 """By name. Values that a library shares with the plain step are left out."""
+
+
+def by_recipe(settings: Settings, workload: Workload) -> Settings:
+    """Return the settings with the recipe's defaults where a key is free.
+
+    Raises:
+        UserError: the recipe is not one of the workload's objective.
+    """
+    settings = objectives.with_recipe(settings, workload)
+    if settings.recipe is None:
+        return settings
+    recipe = RECIPES[settings.recipe]
+    policy = settings.checkpointing or recipe.settings.get("checkpointing", "none")
+    checkpointed = policy != "none" or bool(settings.activation_offload)
+    defaults = recipe.defaults(workload.task, checkpointed=checkpointed)
+    free = {key: value for key, value in defaults.items() if getattr(settings, key) is None}
+    if not checkpointed:
+        free.pop("reentrant", None)
+    if not implements(settings.optimizer):
+        free.pop("optimizer_implementation", None)
+    return settings.model_copy(update=free)
+
+
+def implements(optimizer: str | None) -> bool:
+    """Return whether there is a choice of how an optimizer runs; None is the default one."""
+    return (optimizer or "adamw") in USUAL_IMPLEMENTATION

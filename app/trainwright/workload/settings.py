@@ -123,8 +123,9 @@ class Loader(Frozen):
 
 RecipeName = Literal[
     "plain", "hf-trainer", "hf-trainer-4.46", "hf-trainer-4.41", "hf-trainer-4.30",
-    "hf-trainer-4.3", "trl-sft", "trl-sft-0.9", "llama-factory", "axolotl", "peft-script",
-    "accelerate", "lightning", "nanogpt", "torchvision", "diffusers-script",
+    "hf-trainer-4.3", "trl-sft", "trl-sft-0.9", "trl-dpo", "trl-reward",
+    "llama-factory", "axolotl", "peft-script", "accelerate", "lightning", "nanogpt",
+    "torchvision", "diffusers-script",
 ]  # fmt: skip
 
 

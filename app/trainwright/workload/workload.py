@@ -8,6 +8,8 @@ from pydantic_core import PydanticCustomError
 from trainwright.workload.settings import MOST_SAMPLES, Frozen
 
 Task = Literal["pretrain", "full", "lora", "qlora", "prompt", "prefix", "infer"]
+Objective = Literal["dpo", "reward"]
+Reference = Literal["model", "adapter-off", "precomputed"]
 Positive = Annotated[int, Field(ge=1)]
 Decoder = Literal[
     "pillow", "pillow-simd", "opencv", "torchvision", "turbojpeg", "simplejpeg", "kornia",
@@ -149,6 +151,15 @@ class Workload(Frozen):
     frozen: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")], ...] = ()
     """Parts of the model that pre-training or fine-tuning leaves as they are: successive parts of
     their modules' paths, as in ``embed_tokens`` or ``layers.0-11``."""
+    objective: Objective | None = None
+    """What full, lora and qlora train a language model for, where that is not the next token.
+    ``dpo``: that one answer of a pair is likelier than the other; ``reward``: that a single score
+    in place of the head's is higher for it. A sample is then a pair, and ``sequence_length`` the
+    tokens of a prompt with one of its answers."""
+    reference: Reference | None = None
+    """dpo: what the trained model is compared with: a frozen copy (``model``), the same weights
+    with the adapters switched off, or log-probabilities that were computed before training.
+    Default: adapter-off for lora and qlora, else model."""
     virtual_tokens: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Trained tokens before the text; prompt and prefix. Default: 20, as in PEFT's guides."""
     routing: Literal["balanced", "worst"] | None = None
@@ -165,6 +176,18 @@ class Workload(Frozen):
     def adapts(self) -> bool:
         """Whether the model's own weights are frozen, and something small beside them trained."""
         return self.task in ("lora", "qlora", "prompt", "prefix")
+
+    @property
+    def compared(self) -> Reference | None:
+        """What a preference is compared with; None without one."""
+        if self.objective != "dpo":
+            return None
+        return self.reference or ("adapter-off" if self.adapts else "model")
+
+    @property
+    def rows(self) -> int:
+        """Sequences that a sample is: the answers of a pair."""
+        return 1 if self.objective is None else 2
 
     @property
     def prompted(self) -> int:

@@ -101,6 +101,10 @@ def facts(script: Any, asked: dict[str, Any], trainer: Any) -> Iterator[Fact]:
     packed = QUANTIZED.get(script.quantization)
     count = sum(type(part).__name__ == packed for part in model.modules())
     yield "quantization", script.quantization, f"{count} layers", packed is None or count > 0
+    if (wanted := getattr(script, "reference", None)) is not None:
+        kept = "precomputed" if trainer.precompute_ref_logps else "adapter-off"
+        found = "model" if trainer.ref_model is not None else kept
+        yield "reference", wanted, found, found == wanted
     expandable = "expandable_segments:True" in os.environ.get("PYTORCH_ALLOC_CONF", "")
     yield "allocator", script.allocator, expandable, expandable or script.allocator == "native"
     trained = sum(one.numel() for one in model.parameters() if one.requires_grad)

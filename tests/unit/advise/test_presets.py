@@ -87,15 +87,26 @@ def space(plan, facts):
             yield replace(facts, settings=settings, profile=profile)
 
 
+def spares(report):
+    memory = report.memory
+    return memory.device_total.value - memory.device_used_p95.value >= 1
+
+
 def fastest_that_fit(plan, timed):
-    """Those of the shortest time at which any fits, and that time."""
-    best = []
+    """Those of the shortest time at which any fits. Where they leave nothing free, those of the
+    shortest that leave something, else the leanest, of all that take a hundredth longer at most."""
+    found = []
     for seconds, at in timed:
-        if best and seconds > best[0][0] * (1 + SAME):
+        if found and seconds > found[0][0] * 1.01:
             break
-        if evaluate(plan, at).fits:
-            best.append((seconds, at))
-    return best
+        if (report := evaluate(plan, at)).fits:
+            found.append((seconds, at, report))
+            if spares(report) and seconds <= found[0][0] * (1 + SAME):
+                break
+    best = [one for one in found if spares(one[2])]
+    if found and not best:
+        best = [min(found, key=lambda one: (one[2].memory.allocated_peak.value, one[0]))]
+    return [one for one in found if best and abs(one[0] - best[0][0]) <= SAME * best[0][0]]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +130,7 @@ def test_the_first_choice_is_the_best_of_all_settings(pair):
     assert advice.considered == len(timed)
     assert bool(advice.choices) == bool(best)
     first = advice.choices[0]
-    assert first.settings in [at.settings for _, at in best]
+    assert first.settings in [at.settings for _, at, _ in best]
     assert first.estimate.time.step_seconds.value == pytest.approx(best[0][0], rel=SAME)
     assert evaluate(plan, replace(facts, settings=first.settings, profile=best[0][1].profile)).fits
 
@@ -272,3 +283,84 @@ def test_of_two_choices_as_fast_as_each_other_the_one_with_a_margin_is_taken():
     memory = choice.estimate.memory
     assert choice.settings.allocator == "expandable"
     assert memory.device_used_p95.value < memory.device_total.value
+
+
+def test_weights_are_shared_out_where_a_step_is_faster_so():
+    """FSDP2 exchanges gradients in 16 bits and leaves room for more samples at once."""
+    document = planned("llama-3.2-1b", "full", "h100-80gb", 512, {"sequence_length": 2048})
+    gpus = {"gpus": [{"id": "h100-80gb", "count": 8}]}
+    plan, copies = (
+        Plan.model_validate(document.model_dump(exclude_none=True, mode="json")
+                            | {"machine": gpus, "settings": settings})
+        for settings in ({}, {"strategy": "ddp"})
+    )  # fmt: skip
+    (chosen,), (copied,) = (advise(one, resolve(one), top=1).choices for one in (plan, copies))
+    assert chosen.settings.strategy == "fsdp2"
+    assert chosen.estimate.time.step_seconds.value < copied.estimate.time.step_seconds.value
+    because = next(reason.because for reason in chosen.reasons if reason.setting == "strategy")
+    assert "less time" in render(because, "en")
+
+
+def test_more_memory_on_several_gpus_never_gives_a_slower_choice():
+    """Whole copies of 1B fit from some 27 GiB on; shares are faster there too."""
+    document = planned("llama-3.2-1b", "pretrain", "rtx-4090", 64, {"sequence_length": 2048})
+    machine = document.machine.model_copy(
+        update={"gpus": (document.machine.gpus[0].model_copy(update={"count": 4}),)}
+    )
+    plan = document.model_copy(update={"machine": machine})
+    facts = resolve(plan)
+
+    def seconds(gib):
+        gpu = facts.machine.gpu
+        total = replace(gpu.total, value=gib * 2**30)
+        larger = replace(facts.machine, gpus=(replace(gpu, total=total),))
+        (best,) = advise(plan, replace(facts, machine=larger), alone=True).choices
+        return best.estimate.time.step_seconds.value
+
+    times = [seconds(gib) for gib in (23, 26, 28, 32, 40, 60)]
+    assert times == sorted(times, reverse=True)
+
+
+def test_a_choice_that_leaves_nothing_loses_to_one_as_fast_that_leaves_some():
+    """Two samples fill the card at p95; with their activations moved a step is 0.8 % longer."""
+    plan = planned("llama-3.1-8b", "qlora", "rtx-3060-12gb", 16, {"sequence_length": 4096})
+    machine = plan.machine.model_copy(update={"memory_gib": 32})
+    plan = plan.model_copy(update={"machine": machine})
+    edge = {"micro_batch": 2, "accumulation": 8, "activation_offload": False}
+    fixed = plan.model_copy(update={"settings": plan.settings.model_copy(update=edge)})
+    (first,), (full,) = (advise(one, resolve(one), top=1).choices for one in (plan, fixed))
+    assert spares(first.estimate)
+    assert not spares(full.estimate)
+    slower = first.estimate.time.step_seconds.value / full.estimate.time.step_seconds.value
+    assert 1 < slower < 1.01
+
+
+def test_gpt_oss_is_served_in_the_bits_that_it_is_published_in():
+    asked = {"prompt_tokens": 1024, "new_tokens": 128, "concurrent": 1}
+    plan = Plan.model_validate({
+        "trainwright": 1,
+        "model": {"preset": "gpt-oss-20b"},
+        "workload": {"task": "infer", "inputs": asked},
+        "machine": {"gpus": [{"id": "rtx-4090"}]},
+    })  # fmt: skip
+    advice = advise(plan, resolve(plan), top=1)
+    assert not advice.choices
+    way = advice.nothing_fits[0]
+    assert (way.changes["settings.quantization"], way.effect.name) == ("mxfp4", "SAME")
+
+
+def test_sharding_is_a_way_out_of_copies_that_the_plan_fixes_and_is_not_hinted_at_as_well():
+    plan = planned("llama-3.2-1b", "full", "rtx-3060-12gb", 16, {"sequence_length": 1024})
+    gpus = (plan.machine.gpus[0].model_copy(update={"count": 4}),)
+    fixed = {"strategy": "ddp", "precision": "bf16-mixed"}
+    plan = plan.model_copy(
+        update={
+            "machine": plan.machine.model_copy(update={"gpus": gpus}),
+            "settings": plan.settings.model_copy(update=fixed),
+        }
+    )
+    advice = advise(plan, resolve(plan), top=1)
+    way = advice.nothing_fits[0]
+    assert way.changes["settings.strategy"] == "fsdp2"
+    assert way.effect.name == "SAME"
+    assert not [note for note in advice.notes if note.id == "advise.sharding"]

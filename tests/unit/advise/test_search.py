@@ -83,7 +83,7 @@ def test_the_effective_batch_is_kept_exactly(make_case: Any) -> None:
         case = make_case(batch=batch, count=count)
         for choice in advised(case).choices:
             chosen = choice.settings
-            gpus = count if chosen.strategy == "ddp" else 1
+            gpus = count if chosen.strategy != "single" else 1
             assert chosen.micro_batch * chosen.accumulation * gpus == batch
 
 
@@ -163,7 +163,7 @@ def test_no_gpu_that_was_asked_for_is_left_idle(make_case: Any) -> None:
     wide = dict(blocks=4, hidden=4096, wide=16384)
     for gpu, shape, batch, length in (("rtx-4090", wide, 4, 64), ("h100-80gb", {}, 96, 2048)):
         found = best(advised(make_case(gpu, shape, batch=batch, length=length, count=2)))
-        assert found.strategy == "ddp"
+        assert found.strategy != "single"
 
 
 def test_making_it_fit_fills_only_free_keys(make_case: Any) -> None:

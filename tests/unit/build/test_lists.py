@@ -9,15 +9,18 @@ import pytest
 
 from trainwright.build.answer import Part
 from trainwright.build.lists import comma_separated, markdown, plain_list
+from trainwright.build.report import price_as_json
 from trainwright.catalog import find_case, find_cpu, find_drive, find_gpu, find_memory
+from trainwright.cli.build import kind_of, used_or_new
 from trainwright.prices import Item, Price, total
 from trainwright.prices.imports import Refused, read
 
 TODAY = date(2026, 7, 1)
 
 
-def price(amount: float, currency: str = "USD", kind: str = "user") -> Price:
-    return Price(amount, amount, amount, currency, kind, date(2026, 6, 28), "fresh", "a shop")
+def price(amount: float, currency: str = "USD", kind: str = "user", **more: str) -> Price:
+    day = date(2026, 6, 28)
+    return Price(amount, amount, amount, currency, kind, day, "fresh", "a shop", **more)
 
 
 def listed(currency: str = "USD") -> SimpleNamespace:
@@ -90,3 +93,19 @@ def test_the_plain_list_comes_back_through_the_importer_of_pcpartpicker_lists() 
     memory = find_memory("corsair-vengeance-ddr5-6000-cl30-2x16gb").name
     assert found[("memory", memory)] == 110.5
     assert not any("Total" in line.name for line in back)
+
+
+def test_a_used_card_is_marked_wherever_the_computer_is_listed() -> None:
+    record = find_gpu("rtx-3090").record
+    one = listed()
+    paid = price(700.0, kind="assumed", condition="used")
+    one.parts = (Part("gpu", record.id, record.name, 2, paid), *one.parts[1:])
+    assert "| used, assumed |" in markdown(one)
+    assert f"{record.name} (used) ($700.00)" in plain_list(one)
+    for text in (comma_separated(one), plain_list(one)):
+        rows = read(text, "parts.txt", TODAY).rows
+        cards = [row for row in rows if not isinstance(row, Refused) and "3090" in row.name.lower()]
+        assert {row.condition for row in cards} == {"used"}
+    assert used_or_new(one.parts[0], "2 × RTX 3090").id == "planner.used"
+    assert kind_of(paid).id == "planner.kind.second-hand"
+    assert price_as_json(paid)["condition"] == "used"

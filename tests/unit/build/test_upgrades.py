@@ -28,7 +28,7 @@ from trainwright.catalog import (
 from trainwright.machine.build import Build, BuildGpu, Use
 from trainwright.machine.checks import checks
 from trainwright.machine.power import power
-from trainwright.messages import UserError
+from trainwright.messages import UserError, render
 from trainwright.plan.evaluate import evaluate, resolve
 from trainwright.plan.schema import Plan
 from trainwright.prices import price_book
@@ -372,6 +372,18 @@ def test_a_second_card_says_what_it_gains_and_that_the_power_supply_must_change(
     assert 0.8 < found.gain <= 1.0, "two cards are at most twice as fast"
     assert found.plan.machine.gpus[0].count == 2
     assert [part.id for part in found.freed] == ["corsair-rm850x-2021"]
+
+
+def test_a_card_of_another_kind_says_that_it_replaces_the_own_one_and_why() -> None:
+    (found,) = adding("rtx-4090").upgrades
+    assert [part.id for part in found.freed if part.kind == "gpu"] == ["rtx-3090"]
+    assert found.replaced is not None
+    text = render(found.replaced, "en")
+    assert "GeForce RTX 3090" in text
+    assert "replaced" in text
+    assert "slower" in text, "why: cards of two kinds wait for the slower one"
+    (second,) = adding("rtx-3090").upgrades
+    assert second.replaced is None, "the own card stays"
 
 
 def test_memory_that_makes_nothing_faster_is_said_to_gain_nothing() -> None:

@@ -122,6 +122,77 @@ PLANTED = {
         "cpu", "cpus", "threads",
         "vendor: AMD, architecture: Zen, cores: 8, threads: 4, boost_ghz: 5",
     ),
+    "a processor of 51 GHz": ("cpu", "cpus", "boost_ghz", f"{RYZEN}1"),
+    "three threads a core": (
+        "cpu", "cpus", "threads", RYZEN.replace("threads: 16", "threads: 24"),
+    ),
+    "more slow cores than cores": (
+        "cpu", "cpus", "efficient_cores", f"{RYZEN}, efficient_cores: 12",
+    ),
+    "slots with more lanes than there are": (
+        "cpu", "cpus", "slot_lanes", f"{RYZEN}, slot_lanes: 24, lanes_usable: 20",
+    ),
+    "a processor before its socket": (
+        "cpu", "cpus", "launch", f'{RYZEN}, socket: AM5, launch: "2019-07-07"',
+    ),
+    "a module of 20 GiB": (
+        "memory", "memory", "module_gib",
+        "type: ddr5, module: udimm, modules: 2, module_gib: 20, mts: 5600",
+    ),
+    "memory that answers at once": (
+        "memory", "memory", "cas",
+        "type: ddr5, module: udimm, modules: 2, module_gib: 16, mts: 8000, cas: 16",
+    ),
+    "memory at 12 volts": (
+        "memory", "memory", "volts",
+        "type: ddr5, module: udimm, modules: 2, module_gib: 16, mts: 5600, volts: 12",
+    ),
+    "writing faster than the link": (
+        "storage", "drives", "write_mb_s", "interface: sata, read_mb_s: 550, write_mb_s: 3000",
+    ),
+    "requests beyond the rate": (
+        "storage", "drives", "random_read_kiops",
+        "interface: nvme, capacity_gb: 500, read_mb_s: 3500, random_read_kiops: 3000",
+    ),
+    "an M.2 drive of no length": (
+        "storage", "drives", "length_mm",
+        "interface: nvme, form: m.2, length_mm: 85, read_mb_s: 3500",
+    ),
+    "a hard disk of flash cells": (
+        "storage", "drives", "nand", "interface: hdd, nand: qlc, capacity_gb: 8000, read_mb_s: 250",
+    ),
+    "a supply of 12 kW": ("psu", "psus", "watts", "watts: 12000"),
+    "a supply in centimetres": ("psu", "psus", "length_mm", "watts: 850, length_mm: 16"),
+    "plugs for a rack on a small supply": (
+        "psu", "psus", "connectors.pcie_8", "watts: 650, connectors: {pcie_8: 12}",
+    ),
+    "a case in centimetres": ("case", "cases", "width_mm", "width_mm: 24"),
+    "a supply deeper than its case": (
+        "case", "cases", "psu_length_mm", "psu_length_mm: 500, depth_mm: 450, height_mm: 460",
+    ),
+    "a radiator longer than its case": (
+        "case", "cases", "radiators_mm", "radiators_mm: [240, 420], depth_mm: 380, height_mm: 390",
+    ),
+    "an air cooler as high as a case": (
+        "cooler", "coolers", "height_mm", "type: air, height_mm: 1540",
+    ),
+    "a cooler for a rack": ("cooler", "coolers", "rated_w", "type: air, rated_w: 2500"),
+    "two slots in one place": (
+        "board", "boards", "slots.position",
+        f"{AM5}, memory_slots: 4, slots: [{{id: P1, length: x16, position: 2}},"
+        " {id: P2, length: x16, position: 2}]",
+    ),
+    "a small board with three slots": (
+        "board", "boards", "slots",
+        f"{AM5.replace('micro-atx', 'mini-itx')}, memory_slots: 2, slots: [{{id: P1, length: x16}},"
+        " {id: P2, length: x16}, {id: P3, length: x1}]",
+    ),
+    "an M.2 socket of eight lanes": (
+        "board", "boards", "m2.lanes", f"{AM5}, memory_slots: 4, m2: [{{id: M1, lanes: 8}}]",
+    ),
+    "a two-slot board with the memory of four": (
+        "board", "boards", "memory_max_gib", f"{AM5}, memory_slots: 2, memory_max_gib: 256",
+    ),
 }  # fmt: skip
 """Folder, list, key that the message names, and values."""
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from trainwright.diagnose.outofmemory import explain
+from trainwright.messages import render
+
 SLOW_LOADER = {
     "trainwright_record": 1,
     "steps": {"steps": 50, "seconds": 0.31, "data_wait": 0.2, "compute": 0.1},
@@ -70,6 +73,14 @@ def test_a_pasted_error_is_explained(trainwright):
     assert document["kind"] == "fragmentation"
     assert document["account"]["asked_bytes"] == 3 << 30
     assert document["fixes"][0]["set"] == {"settings.allocator": "expandable"}
+
+
+def test_advice_in_korean_loses_no_word_at_the_end_of_a_line(inside, tmp_path):
+    path = tmp_path / "log"
+    path.write_text("RuntimeError: CUDA error: device-side assert triggered", encoding="utf-8")
+    shown = inside("--lang", "ko", "diagnose", "--traceback", path).out
+    fix = explain(path.read_text()).fixes[0].says
+    assert "".join(render(fix, "ko").split()) in "".join(shown.split())
 
 
 def test_text_without_an_error_says_no(inside, tmp_path):

@@ -29,7 +29,7 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.estimate import correction, kv, weights
 from trainwright.messages import UserError
 from trainwright.mig import jobs
-from trainwright.plan import question
+from trainwright.plan import model
 from trainwright.plan.schema import Plan
 from trainwright.prices import exchange, kept
 from trainwright.prices.imports import waiting
@@ -204,11 +204,11 @@ def drawn_plan(seed):
 
 def read_config(path):
     """Read a configuration, and all that is taken from one in this process."""
-    config, _ = question.model_config(path)
+    config, _ = model.model_config(path)
     kv.read(config)
     weights.inventory(config, 10**6)
     windows.first_partial(config)
-    question._longest(config)
+    model._longest(config)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ import subprocess
 
 import pytest
 
+from trainwright.diagnose import decide
 from trainwright.diagnose.readers.files import gather
+from trainwright.diagnose.verdict import Cause
 from trainwright.messages import LANGUAGES, UserError, render
 
 MIB = 1 << 20
@@ -19,6 +21,12 @@ SMI_OLD = """+------------------------------------------------------------------
 |===============================+======================+======================|
 |   0  Tesla V100-SXM2...  On   | 00000000:00:1E.0 Off |                    0 |
 | N/A   52C    P0    66W / 300W |  15503MiB / 16160MiB |     98%      Default |
+"""
+BUSY = """| NVIDIA-SMI 546.33                 Driver Version: 546.33       CUDA Version: 12.3     |
+| GPU  Name                     TCC/WDDM  | Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |         Memory-Usage | GPU-Util  Compute M. |
+|   0  NVIDIA GeForce RTX 4090      WDDM  | 00000000:01:00.0  On |                  Off |
+| 30%   62C    P2             290W / 450W |  20480MiB / 24564MiB |     97%      Default |
 """
 SMI_WINDOWS = """| NVIDIA-SMI 560.94                 Driver Version: 560.94         CUDA Version: 12.6     |
 | GPU  Name                  Driver-Model | Bus-Id          Disp.A | Volatile Uncorr. ECC |
@@ -154,6 +162,10 @@ TITAN = "[rank0]:[titan] 2024-03-04 12:00:01,100 - root - INFO - step: 10  loss:
 KERAS = (
     " 100/1563 [>.....] - ETA: 1:05 - loss: 1.9\n1563/1563 [=====] - 68s 43ms/step - loss: 1.5\n"
 )
+FAIRSEQ = "2024-03-05 10:00:00 | INFO | train_inner | epoch 001:    100 / 5000 loss=10.1, ppl=1100, wps=35000, ups=2.5, wpb=16000, bsz=512\n"
+COMPOSER = "[batch=100/4800]:\n\t Train time/batch: 100\n\t Train throughput/batches_per_sec: 0.4\n\t Train throughput/samples_per_sec: 52.7\n"
+PARTS = "Epoch 1, Step 10: loss=2.31, data=0.90s, fwd=0.10s, bwd=0.20s, opt=0.05s\n"
+UNITS = "2024-03-05T10:00:01 INFO trainer: step=10 loss=2.1 step_time_ms=250.5 data_time_ms=200.1 fwd_ms=30 lr=1e-4\n"
 METRICS = "***** train metrics *****\n  train_runtime            = 0:13:32.30\n  train_samples_per_second =      12.31\n  train_steps_per_second   =      0.8\n"
 TABLE_MEMORY = """---------------------  ------------  ------------  ------------  ------------  ------------  ------------  ------------
                  Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg       CPU Mem    # of Calls
@@ -208,6 +220,12 @@ FORMS = {
     "bars of epochs and steps": (EPOCHS, {"steps.seconds": 0.5}),
     "ultralytics": (YOLO, {"steps.seconds": 0.25}),
     "torchtitan": (TITAN, {"throughput.tokens_s": 6012}),
+    "torchtitan, several lines": (TITAN * 5, {"throughput.tokens_s": 6012}),
+    "fairseq": (FAIRSEQ, {"steps.seconds": 0.4, "throughput.tokens_s": 35000}),
+    "Composer": (COMPOSER, {"steps.seconds": 2.5, "throughput.samples_s": 52.7}),
+    "a loop's own parts": (PARTS, {"steps.seconds": 1.25, "steps.data_wait": 0.9, "steps.optimizer": 0.05}),
+    "names with their units": (UNITS * 5, {"steps.seconds": 0.2505, "steps.data_wait": 0.2001, "steps.forward": 0.03}),
+    "names of units alone": ("step_ms: 250 loss: 2.1\n" * 5, {"steps.seconds": 0.25}),
     "Keras": (KERAS, {"steps.seconds": 0.043}),
 }  # fmt: skip
 
@@ -267,6 +285,10 @@ def test_vmstat_of_this_computer_is_read(tmp_path, options):
         (PY_SPY_RAW.replace(" 80", " 0").replace(" 20", " 0"), "diagnose.file-refused"),
         (VMSTAT_WIDE[: VMSTAT_WIDE.index("   9    0")], "diagnose.file-refused"),
         ("{'loss': 2.3, 'epoch': 0.01}\n{'loss': 2.2, 'epoch': 0.02}\n", "diagnose.file-no-times"),
+        (
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n",
+            "diagnose.file-is-error",
+        ),
         ("Epochs: 10%|#         | 1/10 [05:00<45:00, 300.00s/it]\n", "diagnose.file-unknown"),
     ],
 )
@@ -275,3 +297,9 @@ def test_what_is_cut_off_or_says_nothing_is_refused_with_its_reason(tmp_path, te
         read(tmp_path, text)
     assert refused.value.message.id == reason
     assert "diagnose." not in render(refused.value.message, "ko")
+
+
+@pytest.mark.parametrize("text", [BUSY, SMI_MIG, GPUSTAT])
+def test_a_glance_at_a_busy_gpu_is_no_verdict_on_the_run(tmp_path, text):
+    first = decide.judge(read(tmp_path, text).evidence).first
+    assert first.cause in (Cause.UNKNOWN, Cause.NONE)

@@ -93,7 +93,7 @@ POSTED = {
     ),
     "driver: no figures": ("RuntimeError: CUDA error: out of memory", "driver"),
     "cuBLAS": ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling ...", "driver"),
-    "nothing of the kind": ("ValueError: shapes do not match", "none"),
+    "another error": ("ValueError: shapes do not match", "other"),
     "empty": ("", "none"),
 }
 
@@ -296,6 +296,7 @@ def test_expandable_segments_that_are_on_are_not_proposed_again() -> None:
     found = explain(setting + "step 1\n" * 2000 + text + HINT)
     assert found.kind == "fragmentation"
     assert not found.fixes
+    assert [each.says.id for each in help_for(found).fixes] == ["diagnose.fix.lower-peak"]
     assert "are on" in render(found.says, "en")
 
 

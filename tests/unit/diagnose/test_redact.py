@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwright.diagnose.recorder.redact import cleaned, command, here, private
+from trainwright.diagnose.commandline import command
+from trainwright.diagnose.record import without_private
+from trainwright.diagnose.recorder.redact import here, private
 
 KNOWN = private(
     {"WANDB_API_KEY": "q7x9", "PROJECT": "acme-merger-2", "SHELL": "/bin/sh"},
@@ -170,7 +172,7 @@ def test_nothing_of_a_process_is_in_its_record(
     known = private({**environment, "HOME": home}, arguments, [home], [MARK])
     held = (*environment.values(), *arguments, home, f"{home}/data/x.bin", f"'{home}/a b'")
     for text in held:
-        record = cleaned(planted(RECORD, text), known)  # type: ignore[arg-type]
+        record = without_private(planted(RECORD, text), known)  # type: ignore[arg-type]
         assert MARK not in json.dumps(record, ensure_ascii=False)
         assert record["gpus"] == RECORD["gpus"]
         assert record["setup"] == RECORD["setup"]

@@ -182,12 +182,12 @@ def test_system_memory_that_no_setting_saves_is_not_sought_on_the_gpu(text: str)
     assert not any("GPU" in each or "sequence" in each or "50 MiB" in each for each in said)
 
 
-def test_without_a_plan_only_the_missing_facts_are_named() -> None:
+def test_without_a_plan_the_advice_is_general_and_the_missing_facts_are_named() -> None:
     help_ = help_for(explain(full(1)))
     assert not help_.remedies
     assert [need.id for need in help_.needs] == ["diagnose.oom.needs-plan"]
-    unsized = help_for(explain("RuntimeError: CUDA error: out of memory"))
-    assert [need.id for need in unsized.needs][1:] == ["diagnose.oom.needs-size"]
+    assert [each.says.id for each in help_.fixes] == ["diagnose.fix.lower-peak"]
+    assert not [each for each in found(full(1), plan()).fixes if "lower-peak" in each.says.id]
     assert help_for(explain("nothing of the kind")) == Help()
 
 

@@ -130,7 +130,8 @@ def held(name: str, requests: int, prompt: int, new: int) -> int:
     return sum(storages.values())
 
 
-QUICK = ("llama", "gemma3_text", "deepseek_v2")
+QUICK = ("gemma3_text", "deepseek_v2")
+"""Whole and sliding layers with grouped heads, and latent attention: every kind of layer."""
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from trainwright.advise import advise, make_it_fit
 from trainwright.messages import UserError
 from trainwright.plan.evaluate import Facts, evaluate, resolve
+from trainwright.plan.limits import with_limits
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.workload.settings import Effect
@@ -53,6 +54,19 @@ def test_shares_in_system_memory_leave_the_gpu_and_cost_time() -> None:
     assert there.time.step_seconds is not None
     assert aside.time.step_seconds is not None
     assert aside.time.step_seconds.value > there.time.step_seconds.value
+
+
+def test_numbers_of_gpus_whose_shares_are_too_large_say_so() -> None:
+    asked = plan(strategy="fsdp2", gpus=4, micro_batch=4)
+    whole = with_limits(asked, facts(asked), evaluate(asked, facts(asked)))
+    there = {one.gpus: one.fits for one in whole.time.scaling}
+    for gpus, fits in there.items():
+        fewer = plan(strategy="fsdp2", gpus=gpus, micro_batch=4) if gpus in (2, 4) else None
+        if fewer is not None:
+            memory = evaluate(fewer, facts(fewer)).memory
+            assert (not memory.out_of_memory) is fits
+    assert not there[1]
+    assert there[4]
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,13 @@ from trainwright.data import resources
 from trainwright.export.page import page
 from trainwright.messages import LANGUAGES, render
 from trainwright.plan import file
+from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import evaluate, resolve
-from trainwright.plan.saying import verdict
+from trainwright.plan.saying import bottleneck, verdict
 
 DAY = date(2026, 11, 29)
 QUIET = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "b", "table", "tr",
-         "td", "span", "ul", "li", "pre"}  # fmt: skip
+         "td", "span", "br", "ul", "li", "pre"}  # fmt: skip
 
 
 class Read(HTMLParser):
@@ -53,10 +54,33 @@ def test_it_says_the_verdict_the_figures_with_intervals_and_the_plan(answered, l
     assert render(verdict(report), language) in said
     for name in ("Llama 3.1 8B", "GeForce RTX 4090", "2,048", "torch 2.", "2026-11-29"):
         assert name in said
-    assert re.search(r"~.* samples/s|~초당", said)
+    assert re.search(r"~\S+ samples/s|~\S+ 샘플/초", said)
+    assert render(bottleneck(report), language) in said
+    assert "settings." not in said.split("trainwright: 1")[0]
     assert " – " in said
     assert "preset: llama-3.1-8b" in said
     assert not re.search(r"\b(?:ui|cli|memory|time)\.[a-z]+[.-]", said)
+
+
+def test_scaling_input_and_serving_stand_on_it_as_in_the_terminal():
+    def said(example, **keys):
+        plan = with_keys(file.read(resources("examples", f"{example}.plan.yaml")), keys)
+        facts = resolve(plan)
+        return Read(page(plan, facts, evaluate(plan, facts), "en", DAY)).said
+
+    two = said("llama-1b-full-rtx3090", **{"machine.gpus": [{"id": "rtx-3090", "count": 2}]})
+    assert "Efficiency" in two
+    assert "Time, if there were memory enough" in said("llama-1b-full-rtx3090")
+    assert "Slowest" in said("resnet50-rtx3060")
+    assert "irst token" in said("llama-8b-serve-rtx4090")
+
+
+def test_sources_are_korean_where_they_are_words_of_ours(answered):
+    said = Read(page(*answered, "ko", DAY)).said
+    sources = said.split("출처", 1)[1].split("계획", 1)[0]
+    names = r"[\w-]*[./#][\w./#-]*|torch\S*|pytorch|PyTorch"
+    left = re.sub(names, " ", sources)
+    assert not re.search(r"[a-z]{3,} [a-z]{3,}", left), left
 
 
 def test_it_loads_nothing(answered):

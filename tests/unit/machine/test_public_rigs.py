@@ -68,3 +68,31 @@ def test_the_known_faults_of_rigs_are_named():
     seven = rig(7, board="asrock-rack-romed8-2t", psu="evga-supernova-1600-g2", risers=True)
     assert "error" in verdicts(seven, "W2").values()
     assert "error" in verdicts(seven, "W7").values()  # nine plugs for fourteen sockets
+
+
+def remedies(build, *rules):
+    found = [one.remedy for one in checks(build, TRAINING) if one.rule in rules and one.remedy]
+    return [dict(remedy.values) for remedy in found]
+
+
+def test_a_rig_beyond_one_supply_is_given_a_power_limit_and_several_supplies():
+    """Four 3090 on 1,600 W run at a lower limit; open frames join two supplies by an adapter."""
+    board, cpu = "asrock-rack-romed8-2t", "epyc-7443p"
+    build = rig(4, board=board, cpu=cpu, psu="evga-supernova-1600-g2", risers=True)
+    for values in remedies(build, "W2", "W3", "W6"):
+        assert 210 <= values["limit"] < 350
+        assert values["number"] * values["each"] >= values["need"]
+        assert values["each"] <= 1600
+        limited = rig(4, watts=values["limit"], board=board, cpu=cpu, psu="evga-supernova-1600-g2")
+        assert "error" not in {**verdicts(limited, "W2"), **verdicts(limited, "W3")}.values()
+    seven = rig(7, board=board, cpu=cpu, psu="evga-supernova-1600-g2", risers=True)
+    assert all(values["number"] >= 3 for values in remedies(seven, "W2"))
+
+
+def test_lanes_are_no_fault_where_the_plan_says_that_the_cards_hardly_wait():
+    """QLoRA sends 0.16 GiB a step: over x4 the second card still adds 93 %."""
+    build = rig(2, gpu="rtx-5090", board="gigabyte-x870e-aorus-master", cpu="ryzen-9-9950x")
+    for waits, verdict in ((None, "warning"), (0.03, "note"), (0.5, "warning")):
+        use = Use(way="data-parallel", waits=waits)
+        said = {one.rule: one.verdict for one in checks(build, use)}
+        assert (said["P6"], said["P7"]) == (verdict, verdict), waits

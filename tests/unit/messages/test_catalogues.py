@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
@@ -23,8 +24,10 @@ OWN_TEXT = {"limits"}
 ID = re.compile(r"[a-z][a-z_0-9]*(\.[a-z0-9][a-z0-9_.-]*)+")
 SPEAKING = {"of", "say", "tr", "Message"}
 """Calls whose first argument is an id."""
+WRITTEN_OUT = re.compile(rf"\b({'|'.join(SPEAKING)})\(\s*['\"]")
 
 
+@cache
 def entries(language, area):
     with (I18N / language / f"{area}.po").open("rb") as file:
         return {message.id: message for message in read_po(file) if message.id}
@@ -45,7 +48,8 @@ def placeholders(text):
 def ids_in_code():
     """Yield (id, file) of every id that is written out where a message is made."""
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if WRITTEN_OUT.search(text) else ():
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             name = getattr(node.func, "attr", getattr(node.func, "id", None))

@@ -20,18 +20,15 @@ def ids(area: str) -> list[str]:
     return [id[0] if isinstance(id, tuple) else id for id in found]
 
 
-def texts_in_code() -> tuple[set[str], list[re.Pattern[str]]]:
-    """Return the strings that code holds, and patterns of those that it puts together."""
-    whole: set[str] = set()
-    made: list[re.Pattern[str]] = []
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            match node:
-                case ast.Constant(value=str(text)):
-                    whole.add(text)
-                case ast.JoinedStr(values=parts) if "." in _fixed(parts):
-                    made.append(re.compile("".join(map(_pattern, parts))))
-    return whole, made
+@pytest.fixture(scope="module")
+def code() -> list[ast.AST]:
+    """Return the texts and the calls that code holds."""
+    return [
+        node
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant | ast.JoinedStr | ast.Call)
+    ]
 
 
 def _fixed(parts: list[ast.expr]) -> str:
@@ -42,25 +39,28 @@ def _pattern(part: ast.expr) -> str:
     return re.escape(str(part.value)) if isinstance(part, ast.Constant) else "[^ ]+"
 
 
-WHOLE, MADE = texts_in_code()
-
-
-@pytest.mark.parametrize("area", AREAS)
-def test_every_sentence_is_used(area: str) -> None:
+def test_every_sentence_is_used(code: list[ast.AST]) -> None:
+    texts = {node.value for node in code if isinstance(node, ast.Constant)}
+    made = [
+        re.compile("".join(map(_pattern, node.values)))
+        for node in code
+        if isinstance(node, ast.JoinedStr) and "." in _fixed(node.values)
+    ]
     left_over = [
-        id
+        (area, id)
+        for area in AREAS
         for id in ids(area)
-        if id not in WHOLE and not any(pattern.fullmatch(id) for pattern in MADE)
+        if id not in texts and not any(pattern.fullmatch(id) for pattern in made)
     ]
     assert left_over == []
 
 
-def test_every_check_of_a_schema_has_its_sentence() -> None:
+def test_every_check_of_a_schema_has_its_sentence(code: list[ast.AST]) -> None:
     known = {id for area in AREAS for id in ids(area)}
-    named = set()
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "PydanticCustomError":
-                named.add(ast.literal_eval(node.args[0]))
+    named = {
+        ast.literal_eval(node.args[0])
+        for node in code
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "PydanticCustomError"
+    }
     assert named
     assert named <= known

@@ -380,3 +380,18 @@ def test_layers_that_run_as_plain_code_are_said_to(tmp_path: Path) -> None:
         path.write_text(json.dumps({"model_type": kind, "vocab_size": 128}), encoding="utf-8")
         said = [note.id for note in ask(plan(model={"hf": str(path)})).notes]
         assert (f"preset.note.{id}" in said) == bool(id)
+
+
+def test_a_new_objective_takes_its_recipe_along_and_leaves_what_it_does_not_know() -> None:
+    asked = plan(settings__recipe="trl-sft", workload__objective="dpo")
+    assert asked.settings.recipe is None
+    spec = ask(asked).spec
+    assert (spec.method.reference, spec.method.cross_entropy) == ("adapter-off", "tiled")
+    back = with_keys(with_keys(asked, {"workload.reference": "model"}), {"workload.task": "prompt"})
+    assert (back.workload.objective, back.workload.reference) == (None, None)
+
+
+def test_a_preference_needs_a_model_of_text() -> None:
+    asked = {"model": {"preset": "vit-b16"}, "workload__task": "full", "workload__lora": None}
+    images = plan(**asked, workload__inputs={}, workload__objective="dpo")
+    assert "workload.objective" in refusal(images)

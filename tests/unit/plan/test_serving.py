@@ -9,9 +9,10 @@ import pytest
 from trainwright.estimate.engines import ENGINES
 from trainwright.estimate.layersplit import held, split_over
 from trainwright.messages import LANGUAGES, UserError, render
-from trainwright.plan import serving
-from trainwright.plan.evaluate import Facts, evaluate, resolve, with_limits
-from trainwright.plan.report import Report, as_json
+from trainwright.plan import saying, serving
+from trainwright.plan.evaluate import Facts, evaluate, resolve
+from trainwright.plan.limits import with_limits
+from trainwright.plan.report import Report, Verdict, as_json
 from trainwright.plan.schema import Plan
 from trainwright.workload.engines import CACHES, WEIGHTS
 
@@ -105,6 +106,40 @@ def test_engines_explain_what_they_take() -> None:
         text = render(note, language)
         assert "gpu_memory_utilization" in text
         assert "nvidia-smi" in text
+
+
+@pytest.mark.parametrize(
+    ("engine", "small"), [("vllm", 0.6), ("sglang", 0.6), ("tensorrt-llm", 0.01)]
+)
+def test_a_share_without_room_for_a_request_is_refused_with_one_that_has(
+    engine: str, small: float
+) -> None:
+    refused = report_of(plan({"engine": engine, "memory_share": small}))
+    assert refused.verdict is Verdict.NO
+    assert not refused.fits
+    note = refused.notes[0]
+    assert note.id == "plan.note.share-small"
+    for language in LANGUAGES:
+        assert render(note, language)
+        assert render(saying.verdict(refused), language)
+    least = float(str(note.values["least"]))
+    for share, fits in ((least, True), (least - 0.01, False)):
+        stated = report_of(plan({"engine": engine, "memory_share": round(share, 2)}))
+        assert stated.verdict is Verdict.FITS
+        assert stated.serving is not None
+        assert ((stated.serving.tokens_left or 0) >= 8 * 1280) is fits
+
+
+@pytest.mark.parametrize(("gpus", "verdict"), [(1, Verdict.NO), (2, Verdict.CANNOT_CHECK)])
+def test_what_only_tensor_parallelism_may_fit_is_not_refused(gpus: int, verdict: Verdict) -> None:
+    """16 GB of weights: too much for one card of 12 GB, and 8 GB for each of two."""
+    asked = plan({"engine": "vllm"}, concurrent=1)
+    machine = asked.machine.model_validate({"gpus": [{"id": "rtx-3060-12gb", "count": gpus}]})
+    report = report_of(asked.model_copy(update={"machine": machine}))
+    assert report.verdict is verdict
+    each = [note for note in report.notes if note.id == "plan.note.tensor-parallel"]
+    assert len(each) == gpus - 1
+    assert all(render(note, language) for note in each for language in LANGUAGES)
 
 
 def test_what_is_left_is_what_fits() -> None:

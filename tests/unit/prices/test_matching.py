@@ -70,6 +70,7 @@ def test_the_words_of_shops_find_the_part(name, kind, id):
         ),
         ("MSI MAG B650 TOMAHAWK WIFI ATX AM5 Motherboard", "board", "msi-mag-b650-tomahawk-wifi"),
         ("WD BLACK SN850X M.2 NVMe 2TB", None, "wd-black-sn850x-2tb"),
+        ("Crucial T705 w/Heatsink 2 TB M.2-2280 PCIe 5.0 X4", "storage", "crucial-t705-2tb"),
     ],
 )
 def test_other_parts_are_found_by_the_words_and_sizes_of_their_names(name, kind, id):
@@ -163,6 +164,8 @@ def test_memory_maker_and_generation_are_evidence(name, id):
         ("RTX 4080 SUPER or RTX 4090", "rtx-4090"),
         ("ASUS ROG Maximus Z790 Dark Hero", "asus-rog-maximus-z790-hero"),
         ("ASRock X670E Taichi Carrara", "asrock-x670e-taichi"),
+        ("GIGABYTE X870E AORUS MASTER X3D ICE", "gigabyte-x870e-aorus-master"),
+        ("ASRock Rack ROMED8-2T/BCM", "asrock-rack-romed8-2t"),
         ("Samsung 990 EVO 2TB", "samsung-990-evo-plus-2tb"),
         ("Crucial P3 Plus 1TB", "crucial-p3-1tb"),
         ("Noctua NH-D15 mounting kit AM5", "noctua-nh-d15"),

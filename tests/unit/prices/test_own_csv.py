@@ -166,6 +166,19 @@ def test_semicolons_and_tabs_part_columns_too():
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Artikel;Menge;Einzelpreis;Währung;Datum\nRTX 5090;1;2.329,00;EUR;20.6.2026\n",
+        "商品名,数量,価格,通貨,日付\nRTX 5090,1,2329,EUR,2026/06/20\n",
+        "Produit;Quantité;Prix;Devise;Date\nRTX 5090;1;2329,00;EUR;20.06.2026\n",
+    ],
+)
+def test_columns_and_days_are_read_as_other_countries_write_them(text):
+    (row,) = read(text, "my.csv", TODAY).rows
+    assert (row.amount, row.currency, row.observed) == (2329, "EUR", date(2026, 6, 20))
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("part_or_name,qty\nx,1\n", "column unit_price is missing"),
@@ -212,3 +225,10 @@ def test_a_hundred_thousand_rows_end_in_one_state_each():
     assert found.counts["refused"] == 1
     assert found.rows[-1].line == 100_001
     assert len(found.observations()) == found.counts["matched"]
+
+
+def test_a_word_of_the_name_says_that_a_part_is_used():
+    text = "name,price,currency\nRTX 3090 24GB used,550,GBP\nRTX 3090 24GB,900,GBP\n"
+    used, new = read(text, "my.csv", TODAY).rows
+    assert (used.condition, used.kind) == ("used", "used")
+    assert (new.condition, new.kind) == ("new", "new")

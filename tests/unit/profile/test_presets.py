@@ -1,5 +1,7 @@
 """The shipped models: as large as their publishers say, described, and at sizes they can take."""
 
+from dataclasses import replace
+
 import pytest
 
 from trainwright.messages import LANGUAGES, render
@@ -64,3 +66,17 @@ TRAINED = {
 @pytest.mark.parametrize("id", TRAINED)
 def test_detectors_leave_the_first_stages_as_they_are(id):
     assert shipped(VISION[id]).model["trainable"] == TRAINED[id]
+
+
+@pytest.mark.parametrize("lora", [(8, ()), (256, ()), (16, ("q_proj", "v_proj"))])
+def test_other_adapters_are_not_answered_by_those_that_ship(lora):
+    preset = presets.find("llama-3.2-1b")
+    spec = TraceSpec(
+        model=(("preset", preset.id),),
+        digest=store.digest(preset.definition()),
+        task="lora",
+        precision="bf16-mixed",
+        kernel="flash",
+    )
+    assert store.load(spec) is not None
+    assert store.shipped_path(replace(spec, lora=lora)) is None

@@ -1,239 +1,53 @@
-"""Files of other trainers: planted faults are found, sound files have none, defaults are true."""
+"""Files of other trainers: what is said of them and written, and true defaults."""
 
 import dataclasses
 import json
-import operator
 from pathlib import Path
 
 import pytest
+from trainerfiles import (
+    ACCELERATE,
+    AXOLOTL,
+    DPO,
+    FACTORY,
+    MEGATRON,
+    RUN,
+    SCRIPT,
+    TITAN,
+    TUNE,
+    Files,
+    args,
+    deepspeed,
+    reviewed,
+)
 
-from trainwright.messages import Message, UserError, render
-from trainwright.review import Review, lora_targets, review, reviewing, sources
+from trainwright.messages import UserError, render
+from trainwright.plan.evaluate import Facts, evaluate, resolve
+from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
+from trainwright.review import lora_targets, review, reviewing, sources
 from trainwright.review.apply import write
 from trainwright.review.kinds import KINDS, declared
 
-Files = dict[str, str]
 
+def test_an_engine_that_would_not_start_is_told_which_share_would_do(tmp_path: Path) -> None:
+    line = "vllm serve {model} --max-model-len 4096 --gpu-memory-utilization {share}"
 
-def reviewed(folder: Path, files: Files | str, gpu: str, count: int = 1) -> Review:
-    """Review files, or a command line, without an estimate."""
-    if isinstance(files, str):
-        named = [files]
-    else:
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        named = [str(folder / name) for name in files]
+    def found(share: float) -> list[str]:
+        model = "meta-llama/Llama-3.1-8B-Instruct"
+        machine = {"gpus": [{"id": "rtx-4090", "count": 1}], "memory_gib": 64}
+        command = line.format(model=model, share=share)
 
-    def answer(_plan: object) -> tuple[object, object]:
-        raise UserError(Message.of("review.no-model"))
+        def answer(plan: Plan) -> tuple[Facts, Report]:
+            facts = resolve(plan)
+            assert isinstance(facts, Facts)
+            return facts, evaluate(plan, facts)
 
-    machine = {"gpus": [{"id": gpu, "count": count}], "memory_gib": 64}
-    return review(sources(named), machine, answer)  # type: ignore[arg-type]
+        rules = review(sources([command]), machine, answer).findings
+        return [render(one.message, "en") for one in rules if one.rule == "share-small"]
 
-
-def args(**changes: object) -> str:
-    """Return sound TrainingArguments as JSON, with changes."""
-    sound = {"output_dir": "out", "per_device_train_batch_size": 2, "bf16": True}
-    return json.dumps({**sound, "dataloader_num_workers": 4, **changes})
-
-
-AXOLOTL = """\
-base_model: meta-llama/Llama-3.2-1B
-adapter: qlora
-load_in_4bit: true
-lora_r: 16
-lora_target_linear: true
-sequence_len: 2048
-sample_packing: true
-micro_batch_size: 2
-gradient_accumulation_steps: 4
-optimizer: adamw_bnb_8bit
-bf16: auto
-flash_attention: true
-datasets:
-  - {path: tatsu-lab/alpaca, type: alpaca}
-"""
-FACTORY = """\
-model_name_or_path: Qwen/Qwen2.5-7B-Instruct
-stage: sft
-finetuning_type: lora
-lora_rank: 8
-template: qwen
-dataset: alpaca_en_demo
-cutoff_len: 2048
-output_dir: saves
-per_device_train_batch_size: 1
-gradient_accumulation_steps: 8
-learning_rate: 1.0e-4
-bf16: true
-use_reentrant_gc: false
-dataloader_num_workers: 4
-"""
-ZERO = {"stage": 3, "reduce_bucket_size": 20_000_000}
-TITAN = """\
-[model]
-name = "llama3"
-flavor = "8B"
-[training]
-local_batch_size = 2
-global_batch_size = 16
-seq_len = 4096
-[parallelism]
-data_parallel_shard_degree = 8
-[activation_checkpoint]
-mode = "full"
-"""
-LIGHTNING = """\
-seed_everything: 0
-trainer:
-  precision: bf16-mixed
-  devices: 2
-  strategy: ddp
-  max_epochs: 3
-data:
-  class_path: my.Data
-  init_args: {batch_size: 32, num_workers: 4}
-model:
-  class_path: my.Model
-"""
-ACCELERATE = """\
-compute_environment: LOCAL_MACHINE
-distributed_type: MULTI_GPU
-mixed_precision: bf16
-num_machines: 1
-num_processes: 2
-use_cpu: false
-"""
-SCRIPT = """\
-from transformers import AutoModelForCausalLM, TrainingArguments
-model = AutoModelForCausalLM.from_pretrained("gpt2")
-args = TrainingArguments(output_dir="out", bf16=True, dataloader_num_workers=2)
-"""
-PEFT = (
-    '{"peft_type": "LORA", "r": 8, "target_modules": ["q_proj"], "base_model_name_or_path": "gpt2"}'
-)
-RUN = "--per_device_train_batch_size 2 --model_name_or_path gpt2 --dataloader_num_workers 2"
-
-
-def deepspeed(**changes: object) -> str:
-    """Return a sound DeepSpeed file, with changes."""
-    sound = {"bf16": {"enabled": True}, "zero_optimization": ZERO}
-    return json.dumps({**sound, "train_micro_batch_size_per_gpu": 2, **changes})
-
-
-FAULTS: list[tuple[str, Files | str, str, int]] = [
-    ("key-moved", {"a.json": args(evaluation_strategy="steps")}, "rtx-4090", 1),
-    ("key-gone", {"a.json": args(overwrite_output_dir=True)}, "rtx-4090", 1),
-    ("key-unknown-near", {"a.json": args(gradient_acumulation_steps=4)}, "rtx-4090", 1),
-    ("no-bf16", {"a.json": args()}, "rtx-2080-ti", 1),
-    ("no-bf16", {"a.yml": AXOLOTL.replace("bf16: auto", "bf16: true")}, "v100-16gb", 1),
-    ("no-fp16", {"a.json": args(bf16=False, fp16=True)}, "gtx-1080-ti", 1),
-    ("no-tf32", {"a.json": args(bf16=False, fp16=True, tf32=True)}, "v100-16gb", 1),
-    ("one-of", {"a.json": args(fp16=True)}, "rtx-4090", 1),
-    ("needs-workers", {"a.json": args(dataloader_num_workers=0, dataloader_prefetch_factor=2)},
-     "rtx-4090", 1),
-    ("best-model", {"a.json": args(load_best_model_at_end=True)}, "rtx-4090", 1),
-    ("best-model-steps", {"a.json": args(load_best_model_at_end=True, eval_strategy="steps",
-                                         eval_steps=200, save_steps=300)}, "rtx-4090", 1),
-    ("batch-product", {"z.json": deepspeed(train_batch_size=30, gradient_accumulation_steps=4),
-                       "a.yaml": ACCELERATE}, "rtx-4090", 2),
-    ("batch-divides", {"t.toml": TITAN.replace("= 16", "= 20")}, "h100-80gb", 8),
-    ("conflict", {"a.json": args(), "z.json": deepspeed(train_micro_batch_size_per_gpu=4)},
-     "rtx-4090", 1),
-    ("gpus", {"a.yaml": ACCELERATE.replace("processes: 2", "processes: 8")}, "rtx-4090", 2),
-    ("gpus", {"l.yaml": LIGHTNING}, "rtx-4090", 1),
-    ("quantized-zero3", {"a.yml": AXOLOTL + "deepspeed: z.json\n", "z.json": deepspeed()},
-     "rtx-4090", 1),
-    ("quantized-whole", {"a.yml": AXOLOTL.replace("adapter: qlora\n", "")}, "rtx-4090", 1),
-    ("qlora-whole", {"a.yml": AXOLOTL.replace("load_in_4bit: true\n", "")}, "rtx-4090", 1),
-    ("cache", {"a.json": args(gradient_checkpointing=True),
-               "config.json": '{"model_type": "gpt2", "use_cache": true, "architectures": ["G"]}'},
-     "rtx-4090", 1),
-    ("device-map", {"t.py": SCRIPT.replace('"gpt2"', '"gpt2", device_map="auto"'),
-                    "a.yaml": ACCELERATE}, "rtx-4090", 2),
-    ("reentrant-frozen", {"f.yaml": FACTORY.replace("_gc: false", "_gc: true")}, "rtx-4090", 1),
-    ("bucket", {"z.json": deepspeed(zero_optimization={"stage": 2})}, "rtx-4090", 1),
-    ("no-workers", {"f.yaml": FACTORY.replace("workers: 4", "workers: 0")}, "rtx-4090", 1),
-    ("offload-memory", {"f.yaml": FACTORY.replace("finetuning_type: lora\nlora_rank: 8",
-                                                  "finetuning_type: full") + "deepspeed: z.json\n",
-                        "z.json": deepspeed(zero_optimization={
-                            **ZERO, "offload_optimizer": {"device": "cpu"},
-                            "offload_param": {"device": "cpu"}},
-                            train_micro_batch_size_per_gpu="auto")}, "rtx-4090", 1),
-    ("offload-optimizer", {"a.json": args(optim="adamw_bnb_8bit"), "z.json": deepspeed(
-        zero_optimization={**ZERO, "offload_optimizer": {"device": "cpu"}})}, "rtx-4090", 1),
-    ("flash-gpu", {"a.yml": AXOLOTL.replace("bf16: auto", "fp16: true")}, "rtx-2080-ti", 1),
-    ("auto-unfilled", {"z.json": deepspeed(train_batch_size="auto"), "l.yaml": LIGHTNING},
-     "rtx-4090", 2),
-    ("key-moved", {"l.yaml": LIGHTNING.replace("devices:", "gpus:")}, "rtx-4090", 2),
-    ("key-moved", {"t.toml": TITAN.replace("local_batch_size", "batch_size")}, "h100-80gb", 8),
-    ("key-unknown-near", {"t.toml": TITAN.replace("seq_len", "seq_lenn")}, "h100-80gb", 8),
-    ("key-moved", {"s.yaml": "model_name_or_path: gpt2\ndataset_name: d\nmax_seq_length: 512\n"},
-     "rtx-4090", 1),
-    ("no-bf16", f"torchrun --nproc_per_node 2 train.py {RUN} --bf16", "rtx-2080-ti", 2),
-    ("gpus", f"torchrun --nproc_per_node 4 train.py {RUN} --bf16", "rtx-4090", 2),
-    ("share-above-one", "vllm serve gpt2 --gpu-memory-utilization 1.5", "rtx-4090", 1),
-    ("key-moved", "vllm serve gpt2 --worker-use-ray", "rtx-4090", 1),
-    ("no-fp8", "vllm serve gpt2 --kv-cache-dtype fp8", "gtx-1080-ti", 1),
-    ("packing-mixes", {"s.yaml": "model_name_or_path: gpt2\ndataset_name: d\npacking: true\n"
-                                 "dataloader_num_workers: 2\n"}, "rtx-4090", 1),
-    ("fsdp1", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")
-               + "fsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"}, "rtx-4090", 2),
-]  # fmt: skip
-SOUND: list[tuple[Files | str, str, int]] = [
-    ({"a.json": args()}, "rtx-4090", 1),
-    ({"a.json": args(bf16=False, fp16=True)}, "rtx-2080-ti", 1),
-    ({"a.json": args(load_best_model_at_end=True, eval_strategy="epoch", save_strategy="epoch")},
-     "rtx-4090", 1),
-    ({"a.json": args(gradient_checkpointing=True, tf32=True,
-                     gradient_checkpointing_kwargs={"use_reentrant": False})}, "rtx-3090", 1),
-    ({"a.json": args(dataloader_prefetch_factor=4, dataloader_persistent_workers=True)},
-     "a100-80gb", 1),
-    ({"a.yml": AXOLOTL}, "rtx-4090", 1),
-    ({"a.yml": AXOLOTL.replace("qlora", "lora").replace("load_in_4bit: true\n", "")},
-     "a100-80gb", 1),
-    ({"f.yaml": FACTORY}, "rtx-4090", 1),
-    ({"f.yaml": FACTORY + "quantization_bit: 4\n"}, "rtx-4090", 1),
-    ({"z.json": deepspeed()}, "rtx-4090", 1),
-    ({"a.json": args(deepspeed="z.json"), "z.json": deepspeed(
-        train_micro_batch_size_per_gpu="auto", train_batch_size="auto")}, "rtx-4090", 1),
-    ({"z.json": deepspeed(train_batch_size=16, gradient_accumulation_steps=4),
-      "a.yaml": ACCELERATE}, "rtx-4090", 2),
-    ({"t.toml": TITAN}, "h100-80gb", 8),
-    ({"l.yaml": LIGHTNING}, "rtx-4090", 2),
-    ({"a.yaml": ACCELERATE}, "rtx-4090", 2),
-    ({"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP") + "fsdp_config:\n  fsdp_version: 2\n"
-      "  fsdp_reshard_after_forward: true\n"}, "rtx-4090", 2),
-    ({"t.py": SCRIPT}, "rtx-4090", 1),
-    ({"adapter_config.json": PEFT, "a.json": args()}, "rtx-4090", 1),
-    ({"s.yaml": "model_name_or_path: gpt2\ndataset_name: d\nmax_length: 512\nuse_peft: true\n"
-                "lora_r: 8\ndataloader_num_workers: 2\n"}, "rtx-4090", 1),
-    ({"Modelfile": "FROM llama3.1:8b\nPARAMETER num_ctx 8192\nSYSTEM \"\"\"\nBe kind.\n\"\"\"\n"},
-     "rtx-4090", 1),
-    ("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192", "rtx-4090", 1),
-    ("python -m sglang.launch_server --model-path Qwen/Qwen2.5-7B --tp 2", "rtx-4090", 2),
-    (f"torchrun --nproc_per_node 2 train.py {RUN} --bf16", "rtx-4090", 2),
-    (f"accelerate launch --num_processes 2 train.py {RUN} --fp16 true", "v100-16gb", 2),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("rule", "files", "gpu", "count"), FAULTS)
-def test_a_planted_fault_is_found(
-    tmp_path: Path, rule: str, files: Files | str, gpu: str, count: int
-) -> None:
-    found = reviewed(tmp_path, files, gpu, count)
-    assert rule in [finding.rule for finding in found.findings]
-    assert all(render(one.message, lang) != one.message.id
-               for one in found.findings for lang in ("en", "ko"))  # fmt: skip
-
-
-@pytest.mark.parametrize(("files", "gpu", "count"), SOUND)
-def test_a_sound_file_has_no_fault(
-    tmp_path: Path, files: Files | str, gpu: str, count: int
-) -> None:
-    found = reviewed(tmp_path, files, gpu, count)
-    assert [one.rule for one in found.findings if one.level != "gain"] == []
-    assert [unread.key for unread in found.not_understood] == []
+    (said,) = found(0.5)
+    assert found(float(said.split()[-3])) == []
 
 
 def test_a_pickle_is_refused_with_the_reason(tmp_path: Path) -> None:
@@ -245,6 +59,36 @@ def test_a_pickle_is_refused_with_the_reason(tmp_path: Path) -> None:
 def test_what_nobody_knows_is_listed(tmp_path: Path) -> None:
     found = reviewed(tmp_path, {"a.yml": AXOLOTL + "mystery: 3\n"}, "rtx-4090")
     assert [unread.key for unread in found.not_understood] == ["mystery"]
+
+
+def test_a_model_that_is_not_known_is_named_with_its_place(tmp_path: Path) -> None:
+    text = AXOLOTL.replace("meta-llama/Llama-3.2-1B", "acme/Llama-9-Omega")
+    why = reviewed(tmp_path, {"a.yml": text}, "rtx-4090").unestimated
+    assert why is not None
+    assert "acme/Llama-9-Omega" in render(why, "en")
+    assert "a.yml:1: base_model" in render(why, "en")
+
+
+def test_a_model_of_images_is_not_asked_for_a_length(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 192, "num_hidden_layers": 2, "image_size": 224}
+    config = json.dumps({"model_type": "vit", "architectures": ["ViTModel"], **sizes})
+    found = reviewed(tmp_path, {"config.json": config, "a.json": args()}, "rtx-4090")
+    asked = {one.key: one.taken for one in found.planned.asked}
+    assert asked == {"workload.inputs.image_size": 224}
+
+
+def test_a_model_with_a_number_that_nobody_believes_says_which(tmp_path: Path) -> None:
+    config = '{"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "vocab_size": 1' + "0" * 60 + "}"
+    path = tmp_path / "huge.json"
+    path.write_text(config, encoding="utf-8")
+
+    def answer(plan: Plan) -> tuple[Facts, Report]:
+        facts = resolve(plan)
+        raise AssertionError(facts)
+
+    found = review(sources([str(path)]), {"gpus": [{"id": "rtx-4090"}]}, answer)
+    (error,) = found.errors
+    assert "vocab_size" in render(error.message, "en")
 
 
 def test_files_that_a_file_names_are_read_with_it(tmp_path: Path) -> None:
@@ -350,7 +194,8 @@ def test_every_key_that_we_read_is_one_that_a_tool_declares() -> None:
         known = declared(kind.listed).keys | set(kind.moved) | set(kind.open)
         for key in kind.keys:
             above = {key.rsplit(".", n)[0] for n in range(key.count(".") + 1)}
-            trl = kind.name in ("trl-dpo", "trl-grpo")  # keys of SFTConfig are refused there
+            # Keys of SFTConfig are refused there.
+            trl = kind.name in ("trl-dpo", "trl-reward", "trl-grpo")
             assert above & known or trl, f"{kind.name}: {key}"
 
 
@@ -368,88 +213,12 @@ def test_what_a_file_says_of_sharding_is_planned(tmp_path: Path) -> None:
     assert found.planned.not_planned == ()
 
 
-KBIT = """\
-from peft import LoraConfig, prepare_model_for_kbit_training
-bits = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_use_double_quant=True)
-model = AutoModelForCausalLM.from_pretrained(
-    "mistralai/Mistral-7B-v0.3", quantization_config=bits, device_map={"": 0})
-model = prepare_model_for_kbit_training(model)
-adapters = LoraConfig(lora_alpha=32, target_modules=["q_proj", "v_proj"])
-args = SFTConfig(max_length=1024, bf16=True, dataloader_num_workers=4)
-"""
-TUNE = """\
-model:
-  _component_: torchtune.models.llama3_1.lora_llama3_1_8b
-  lora_attn_modules: [q_proj, output_proj]
-  apply_lora_to_mlp: true
-tokenizer: {_component_: torchtune.models.llama3.llama3_tokenizer, max_seq_len: 512}
-batch_size: 2
-"""
-LITGPT = """\
-checkpoint_dir: checkpoints/meta-llama/Meta-Llama-3.1-8B
-lora_r: 32
-lora_key: true
-lora_value: false
-train: {global_batch_size: 8, micro_batch_size: 1}
-"""
-MEGATRON = """\
-GPUS=4
-SIZES="--tensor-model-parallel-size 2 --micro-batch-size 3"
-ARGS=(
-    --seq-length 2048  # tokens
-    --bf16 --recompute-activations
-)
-torchrun --nproc_per_node ${GPUS:-8} pretrain_gpt.py $SIZES "${ARGS[@]}" --model llama-3.2-1b
-"""
-DIFFUSERS = """\
-export MODEL="stable-diffusion-v1-5/stable-diffusion-v1-5"
-accelerate launch --mixed_precision="fp16" train_text_to_image_lora.py \\
-  --pretrained_model_name_or_path=$MODEL --resolution=768 --train_batch_size=2 --rank 8
-"""
-TIMM = "torchrun --nproc_per_node=2 train.py --model resnet50 --batch-size 64 --amp --opt sgd"
-TRL = "model_name_or_path: meta-llama/Llama-3.2-1B\ndataset_name: d\nuse_peft: true\n"
-GRPO = "model_name_or_path: gpt2\ndataset_name: d\nnum_generations: 8\nmax_completion_length: 200\n"
-READ: list[tuple[Files | str, dict[str, object]]] = [
-    ({"t.py": KBIT}, {"workload.task": "qlora", "workload.lora.targets": ("q_proj", "v_proj"),
-                      "settings.kbit_preparation": "all", "settings.checkpointing": "full"}),
-    ({"t.yaml": TUNE}, {"workload.lora.targets": ("q_proj", "o_proj", "gate_proj", "up_proj",
-                                                  "down_proj")}),
-    ({"l.yaml": LITGPT}, {"workload.lora.targets": ("q_proj", "k_proj")}),
-    ({"m.sh": MEGATRON}, {"settings.micro_batch": 3, "workload.inputs.sequence_length": 2048,
-                          "settings.checkpointing": "selective", "workload.effective_batch": 6}),
-    ({"d.sh": DIFFUSERS}, {"model.preset": "sd-1.5-unet", "workload.task": "lora",
-                           "workload.inputs.image_size": 768, "workload.lora.rank": 8,
-                           "settings.recipe": "diffusers-script"}),
-    (TIMM, {"settings.optimizer": "sgd", "settings.precision": "fp16-mixed",
-            "workload.effective_batch": 128}),
-    ({"a.yml": AXOLOTL}, {"settings.recipe": "axolotl", "workload.lora.targets": ("all-linear",)}),
-    ({"f.yaml": FACTORY}, {"settings.recipe": "llama-factory", "settings.reentrant": False}),
-    ({"s.yaml": TRL}, {"workload.lora.targets": ("q_proj", "v_proj")}),
-    ({"g.yaml": GRPO}, {"workload.inputs.sequence_length": 712}),
-    ({"tune.sh": "tune run lora_finetune --config t.yaml batch_size=4\n", "t.yaml": TUNE},
-     {"settings.micro_batch": 4}),
-    ({"run.sh": "swift sft --model Qwen/Qwen2.5-7B-Instruct --train_type lora --dataset a/b#500 "
-                "--per_device_train_batch_size 1 --max_length 512\n"},
-     {"workload.task": "lora", "workload.inputs.sequence_length": 512,
-      "workload.lora.targets": ("q_proj", "v_proj")}),
-    ({"run.sh": "litgpt finetune_lora meta-llama/Llama-3.2-1B --train.max_seq_length 512\n"},
-     {"workload.task": "lora", "workload.lora.rank": 8}),
-    ({"run.sh": "docker run --gpus all -p 1:1 vllm/vllm-openai:v0.11 --model gpt2 "
-                "--max-model-len 512\n"},
-     {"workload.task": "infer", "settings.engine": "vllm"}),
-    ({"t.toml": TITAN.replace('"full"', '"selective"\nselective_ac_option = "op"')},
-     {"settings.checkpointing": "selective"}),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("files", "expected"), READ)
-def test_what_files_say_is_planned(
-    tmp_path: Path, files: Files | str, expected: dict[str, object]
-) -> None:
-    plan = reviewed(tmp_path, files, "rtx-4090", 8).planned.plan
-    assert plan is not None
-    for key, value in expected.items():
-        assert operator.attrgetter(key)(plan) == value, key
+def test_pairs_that_no_plan_knows_are_said_to_be_left_out(tmp_path: Path) -> None:
+    shared = {"d.yaml": DPO, "a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")}
+    factory = {"f.yaml": FACTORY.replace("stage: sft", "stage: dpo")}
+    for files, left_out in (({"d.yaml": DPO}, False), (shared, True), (factory, True)):
+        found = reviewed(tmp_path, files, "rtx-4090", 2).planned.not_planned
+        assert ("review.not-planned.objective" in [one.id for one in found]) is left_out
 
 
 def test_a_saved_config_is_a_model_and_each_key_counts(tmp_path: Path) -> None:
@@ -489,6 +258,12 @@ def test_variables_of_variables_do_not_grow(tmp_path: Path) -> None:
     (tmp_path / "r.sh").write_text(script, encoding="utf-8")
     (source,) = sources([str(tmp_path / "r.sh")]).sources[1:]
     assert len(source.document.data["seed"]) < 1_100_000
+
+
+def test_an_open_quotation_mark_spoils_its_line_alone(tmp_path: Path) -> None:
+    script = f'#SBATCH --job-name="mine\necho "\ntorchrun train.py {RUN}\n'
+    found = reviewed(tmp_path, {"r.sbatch": script}, "rtx-4090")
+    assert found.planned.plan is not None
 
 
 def test_where_output_goes_is_no_value_of_an_option(tmp_path: Path) -> None:

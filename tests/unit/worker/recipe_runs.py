@@ -160,14 +160,8 @@ def trl_sft(case):
     import datasets
     import peft
     import trl
-    from trl.kernels import chunked_logprob
-    from trl.trainer import utils
 
-    chunked_logprob._use_triton = utils._use_triton = lambda device: True
-    chunked_logprob.triton = SimpleNamespace(cdiv=lambda whole, part: -(-whole // part))
-    chunked_logprob._forward_kernel = chunked_logprob._backward_kernel = NoKernel()
-    chunked_logprob._addmm_fp32 = in_fp32
-    chunked_logprob.TOKEN_CHUNK_SIZE = case["tile"] or 4096
+    as_with_triton(case["tile"] or 4096)
     qlora = case["task"] == "qlora"
     model = quantized(case, nested=False) if qlora else model_of(case)
     rows = datasets.Dataset.from_dict(
@@ -177,6 +171,55 @@ def trl_sft(case):
     with tempfile.TemporaryDirectory() as folder:
         arguments = trl.SFTConfig(folder, **arguments_of(case), optim="adamw_torch_fused")
         trl.SFTTrainer(
+            model, arguments, train_dataset=rows, processing_class=tokenizer(),
+            peft_config=None if case["task"] == "full" else adapters,
+        ).train()  # fmt: skip
+
+
+def trl_dpo(case):
+    """TRL's DPOTrainer as it runs on a GPU, with a prompt of one token."""
+    import datasets
+    import peft
+    import trl
+
+    as_with_triton(case["tile"] or 4096)
+    with tempfile.TemporaryDirectory() as folder:
+        model_of(case).save_pretrained(folder)  # the reference is loaded from there
+        model = quantized(case, nested=False) if case["task"] == "qlora" else folder
+        answer = " a" * (case["sequence"] - 2)  # TRL ends it with a token of its own
+        pair = {"prompt": "a", "chosen": answer, "rejected": answer}
+        rows = datasets.Dataset.from_list([pair] * (case["batch"] * STEPS))
+        adapters = peft.LoraConfig(r=8, target_modules="all-linear", task_type="CAUSAL_LM")
+        arguments = trl.DPOConfig(
+            folder, **arguments_of(case), optim="adamw_torch_fused",
+            precompute_ref_log_probs=case["reference"] == "precomputed",
+            model_init_kwargs=loading(case, torch.float32) if model is folder else None,
+        )  # fmt: skip
+        apart = case["reference"] == "model" and case["task"] != "full"
+        trl.DPOTrainer(
+            model, model_of(case) if apart else None, arguments, train_dataset=rows,
+            processing_class=tokenizer(),
+            peft_config=None if case["task"] == "full" else adapters,
+        ).train()  # fmt: skip
+
+
+def trl_reward(case):
+    """TRL's RewardTrainer; its model is scored by one layer, which PEFT trains whole."""
+    import datasets
+    import peft
+    import trl
+
+    answer = " a" * (case["sequence"] - 2)
+    pair = {"prompt": "a", "chosen": answer, "rejected": answer}
+    rows = datasets.Dataset.from_list([pair] * (case["batch"] * STEPS))
+    config = config_of(case)
+    config.num_labels, config.pad_token_id = 1, 1
+    auto = transformers.AutoModelForSequenceClassification
+    model = auto.from_config(config, **loading(case, torch.float32))
+    adapters = peft.LoraConfig(r=8, target_modules="all-linear", task_type="SEQ_CLS")
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = trl.RewardConfig(folder, **arguments_of(case), optim="adamw_torch_fused")
+        trl.RewardTrainer(
             model, arguments, train_dataset=rows, processing_class=tokenizer(),
             peft_config=None if case["task"] == "full" else adapters,
         ).train()  # fmt: skip
@@ -216,6 +259,18 @@ def as_on_a_gpu(model):
     return model
 
 
+def as_with_triton(tile):
+    """Let TRL's fused head take the memory that it takes on a GPU."""
+    from trl.kernels import chunked_logprob
+    from trl.trainer import utils
+
+    chunked_logprob._use_triton = utils._use_triton = lambda device: True
+    chunked_logprob.triton = SimpleNamespace(cdiv=lambda whole, part: -(-whole // part))
+    chunked_logprob._forward_kernel = chunked_logprob._backward_kernel = NoKernel()
+    chunked_logprob._addmm_fp32 = in_fp32
+    chunked_logprob.TOKEN_CHUNK_SIZE = tile
+
+
 class NoKernel:
     """Stands for a kernel of Triton, which works in place."""
 
@@ -230,11 +285,13 @@ def in_fp32(total, left, right):
 
 
 def tokenizer():
-    from tokenizers import Tokenizer, models
+    from tokenizers import Tokenizer, models, pre_tokenizers
 
-    words = models.WordLevel({"<s>": 0, "</s>": 1, "<unk>": 2}, unk_token="<unk>")
+    vocabulary = {"<s>": 0, "</s>": 1, "<unk>": 2, "a": 3}
+    words = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer(words), eos_token="</s>", pad_token="</s>"
+        tokenizer_object=words, eos_token="</s>", pad_token="</s>"
     )
 
 
@@ -419,6 +476,8 @@ LOOPS = {
     "llama-factory": llama_factory,
     "axolotl": axolotl,
     "trl-sft": trl_sft,
+    "trl-dpo": trl_dpo,
+    "trl-reward": trl_reward,
     "accelerate": accelerate_loop,
     "peft-script": peft_loop,
     "torchvision": torchvision_loop,

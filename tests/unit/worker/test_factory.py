@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from trainwright.messages import UserError
-from trainwright.plan.evaluate import evaluate, resolve
+from trainwright.plan.evaluate import resolve
 from trainwright.plan.schema import Plan
 from trainwright.profile import store
 from trainwright.workload.sourcefiles import python_sources
@@ -82,32 +82,6 @@ def test_bare_image_classifier_and_its_arguments(file):
     assert profile.model["parameters"] == 24 * (3 * 16 + 1) + 10 * (24 + 1)
     assert profile.model["guessed_shape"] == "3×64×64"
     assert notes(found, profile) == ["plan.note.guessed-images", "plan.note.guessed-classes"]
-
-
-RECURRENT = """
-    class Recurrent(Classifier):
-        def __init__(self):
-            super().__init__()
-            self.reader = nn.LSTM(16, 16, batch_first=True)
-
-        def forward(self, x):
-            read, _ = self.reader(self.stem(x).flatten(2).mT)
-            return self.head(read[:, -1])
-
-    build = Recurrent
-"""
-
-
-def test_no_time_is_promised_of_recurrent_layers(file):
-    """A GPU runs them as one kernel; the trace sees their steps."""
-    plan = planned(file(RECURRENT), {"image_size": 16})
-    found = resolve(plan)
-    profile = traced(found)
-    assert profile.model["recurrent"] == 1
-    time = evaluate(plan, found.answered(profile)).time
-    assert time.refusal is not None
-    assert time.refusal.id == "time.recurrent-share"
-    assert time.step_seconds is None
 
 
 @pytest.mark.slow

@@ -19,6 +19,17 @@ GPT = {
     "n_layer": 2, "n_head": 4, "n_positions": 128,
 }  # fmt: skip
 
+BERT = {
+    "model_type": "bert", "architectures": ["BertForMaskedLM"], "vocab_size": 200,
+    "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4,
+    "intermediate_size": 128,
+}  # fmt: skip
+GEMMA = {
+    "model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], "vocab_size": 200,
+    "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 16,
+    "num_key_value_heads": 2, "intermediate_size": 128,
+}  # fmt: skip
+
 
 def traced(folder, config, **options):
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
@@ -109,14 +120,9 @@ def test_virtual_tokens_take_positions_and_need_a_decoder(tmp_path):
     with pytest.raises(UserError) as caught:
         traced(tmp_path, GPT, task="prompt", points=[(2, 120)], method={"virtual_tokens": 12})
     assert caught.value.message.id == "worker.sequence-too-long"
-    bert = {
-        "model_type": "bert", "architectures": ["BertForMaskedLM"], "vocab_size": 200,
-        "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4,
-        "intermediate_size": 128,
-    }  # fmt: skip
     for method in ({"virtual_tokens": 12}, {"cross_entropy": "chunked"}):
         with pytest.raises(UserError) as caught:
-            traced(tmp_path, bert, task="prefix" if "virtual_tokens" in method else "full",
+            traced(tmp_path, BERT, task="prefix" if "virtual_tokens" in method else "full",
                    method=method)  # fmt: skip
         assert caught.value.message.id in ("worker.prompt-needs-decoder", "worker.chunked-loss")
         assert "\n" not in str(caught.value)
@@ -159,3 +165,47 @@ def test_8_bit_weights_take_a_byte_and_their_rows_a_scale(tmp_path):
     spared = plain.model["frozen_bytes"] - result.model["frozen_bytes"]
     assert spared == weights - 4 * rows  # 2 bytes of bf16 become 1
     assert result.model["trainable"] == plain.model["trainable"]
+
+
+@pytest.mark.slow
+def test_a_reference_is_held_whole_beside_the_policy_and_not_trained(tmp_path):
+    """A pair is two rows; what is compared with is a copy, the base model or numbers."""
+    pairs = {"cross_entropy": "tiled"}
+    kinds = ("model", "adapter-off", "precomputed")
+    held = {
+        kind: traced(tmp_path, LLAMA, method=pairs | {"reference": kind}).model["frozen_bytes"]
+        for kind in kinds
+    }
+    rows = traced(tmp_path, LLAMA, method=pairs, points=[(4, 64)])
+    alone = rows.model["frozen_bytes"]
+    assert held == {"model": 2 * alone, "adapter-off": alone, "precomputed": alone}
+    method = pairs | {"reference": "adapter-off"}
+    with pytest.raises(UserError) as caught:  # TRL refuses it too
+        traced(tmp_path, LLAMA, lora=[8, ["q_proj", "lm_head"]], method=method)
+    assert caught.value.message.id == "worker.adapted-head"
+    gemma = GEMMA | {"final_logit_softcapping": 30.0}
+    for config, id in ((BERT, "worker.preference-head"), (gemma, "worker.preference-scores")):
+        with pytest.raises(UserError) as caught:
+            traced(tmp_path, config, task="full", method=pairs | {"reference": "model"})
+        assert caught.value.message.id == id
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_a_reward_model_has_one_score_in_place_of_the_head(tmp_path):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    peft = pytest.importorskip("peft")
+    config = transformers.LlamaConfig.from_dict(LLAMA | {"num_labels": 1})
+    with torch.device("meta"):
+        model = transformers.AutoModelForSequenceClassification.from_config(config)
+        whole = model.num_parameters()
+        adapters = peft.LoraConfig(task_type="SEQ_CLS", r=8, target_modules="all-linear")
+        model = peft.get_peft_model(model, adapters)
+    result = traced(tmp_path, LLAMA, task="full", method={"rewards": True})
+    assert result.model["parameters"] == result.model["trainable"] == whole
+    adapted = traced(tmp_path, LLAMA, method={"rewards": True})
+    assert adapted.model["trainable"] == model.get_nb_trainable_parameters()[0]
+    seen = {"model_type": "mamba", "vocab_size": 200, "hidden_size": 64, "num_hidden_layers": 1}
+    with pytest.raises(UserError) as caught:
+        traced(tmp_path, seen, method={"rewards": True})
+    assert caught.value.message.id == "worker.reward-class"

@@ -25,8 +25,7 @@ from trainwright.profile.expand import PHASE, training_events
 from trainwright.profile.fit import fit
 from trainwright.worker import client
 from trainwright.workload import FullSettings, Settings, Workload
-from trainwright.workload.defaults import by_recipe
-from trainwright.workload.recipes import RECIPES
+from trainwright.workload.recipes import RECIPES, by_recipe
 
 HERE = Path(__file__).parent
 LLAMA = {
@@ -67,6 +66,18 @@ CASES = {
     "trl-sft-tiles": ("trl-sft", "full", {}),
     "trl-sft-lora": ("trl-sft", "lora", {"checkpointing": "none"}),
     "trl-sft-qlora": ("trl-sft", "qlora", {"precision": "bf16"}),
+    "trl-dpo": ("trl-dpo", "full", {}),
+    "trl-dpo-mixed": ("trl-dpo", "full", {"precision": "bf16-mixed"}),
+    "trl-dpo-tiles": ("trl-dpo", "full", {"checkpointing": "none"}),
+    "trl-dpo-precomputed": ("trl-dpo", "full", {}),
+    "trl-dpo-lora": ("trl-dpo", "lora", {"checkpointing": "none"}),
+    "trl-dpo-lora-checkpointed": ("trl-dpo", "lora", {}),
+    "trl-dpo-lora-precomputed": ("trl-dpo", "lora", {}),
+    "trl-dpo-lora-model": ("trl-dpo", "lora", {}),
+    "trl-dpo-qlora": ("trl-dpo", "qlora", {"precision": "bf16"}),
+    "trl-reward": ("trl-reward", "full", {}),
+    "trl-reward-mixed": ("trl-reward", "full", {"precision": "bf16-mixed"}),
+    "trl-reward-lora": ("trl-reward", "lora", {"checkpointing": "none"}),
     "accelerate": ("accelerate", "full", {}),
     "accelerate-for-loop": ("accelerate", "full", {"optimizer_implementation": "for-loop"}),
     "peft-script-lora": ("peft-script", "lora", {}),
@@ -102,12 +113,20 @@ CASES = {
     ),
 }
 """Case -> recipe, task, settings of the plan."""
-TILES = {"trl-sft-tiles": 100}
+TILES = dict.fromkeys(("trl-sft-tiles", "trl-dpo-tiles"), 100)
 """Cases whose loss is made in several tiles -> tokens of each; in a plan they are 4,096."""
+REFERENCES = {
+    "trl-dpo-precomputed": "precomputed",
+    "trl-dpo-lora-precomputed": "precomputed",
+    "trl-dpo-lora-model": "model",
+}
+"""Cases whose policy is not compared with what its task has by default."""
 NEEDS = {
     "lightning": "lightning",
     "qlora": "bitsandbytes",
     "trl-sft": "trl",
+    "trl-dpo": "trl",
+    "trl-reward": "trl",
     "diffusers-script": "diffusers",
 }
 """Recipe or task -> what it cannot run without."""
@@ -148,13 +167,13 @@ def run(tmp_path_factory):
 def compared(folder, libraries):
     """Return {case: (real peaks, traced peaks)} of the cases that a set of libraries runs."""
     cases = {name: case for name, case in CASES.items() if libraries_of(name) == libraries}
-    settings = {name: settings_of(*case) for name, case in cases.items()}
+    settings = {name: settings_of(name, *case) for name, case in cases.items()}
     asked = {
         name: {
             "loop": name if name == "zeroing" else recipe,
             "task": task,
             "config": CONFIGS.get(recipe, LLAMA),
-            "batch": BATCH,
+            "batch": settings[name].micro_batch,
             "sequence": LENGTH,
             "checkpointing": settings[name].checkpointing,
             "optimizer_implementation": settings[name].optimizer_implementation,
@@ -163,27 +182,39 @@ def compared(folder, libraries):
             "attention": settings[name].attention,
             "precision": settings[name].precision,
             "tile": TILES.get(name, 0),
+            "reference": workload_of(recipe, task, REFERENCES.get(name)).compared,
         }
         for name, (recipe, task, _) in cases.items()
     }
     real = ran("recipe_runs.py", asked, libraries=libraries)
-    specs = {name: spec(folder, *cases[name][:2], one) for name, one in settings.items()}
+    specs = {name: spec(folder, name, *cases[name][:2], one) for name, one in settings.items()}
     for name in TILES.keys() & cases.keys():
         specs[name]["method"]["tile"] = TILES[name]
-    traced = ran("truth_runs.py", specs, "traced")
+    # Steps are traced with the environment's own libraries, and what it lacks of today's.
+    traced = ran("truth_runs.py", specs, "traced", libraries="today" * (libraries == "today"))
     return {name: (real[name], expanded(traced[name], settings[name])) for name in cases}
 
 
-def settings_of(recipe, task, given):
+def workload_of(recipe, task, reference=None):
+    objective = {"trl-dpo": "dpo", "trl-reward": "reward"}.get(recipe)
+    return Workload(task=task, effective_batch=BATCH, objective=objective, reference=reference)
+
+
+def samples(workload):
+    """Return the samples of a micro-batch: all cases have as many rows."""
+    return BATCH // workload.rows
+
+
+def settings_of(case, recipe, task, given):
     """Return the decided settings of a plan that names the recipe."""
-    workload = Workload(task=task, effective_batch=BATCH)
+    workload = workload_of(recipe, task, REFERENCES.get(case))
     named = by_recipe(Settings(recipe=recipe, **given), workload)
     decided = {k: v for k, v in named.model_dump(exclude={"loader"}).items() if v is not None}
-    return FullSettings.model_validate(PLAIN | decided)
+    return FullSettings.model_validate(PLAIN | decided | {"micro_batch": samples(workload)})
 
 
 PLAIN = {
-    "precision": "fp32", "quantization": "none", "kv_cache": "fp32", "micro_batch": BATCH,
+    "precision": "fp32", "quantization": "none", "kv_cache": "fp32",
     "accumulation": 1, "checkpointing": "none", "optimizer": "adamw", "attention": "eager",
     "compile": False, "channels_last": False, "allocator": "native", "strategy": "single",
     "learning_rate": None, "warmup": None, "num_workers": 0, "prefetch_factor": 2,
@@ -191,8 +222,8 @@ PLAIN = {
 }  # fmt: skip
 
 
-def spec(folder, recipe, task, settings):
-    workload = Workload(task=task, effective_batch=BATCH)
+def spec(folder, case, recipe, task, settings):
+    workload = workload_of(recipe, task, REFERENCES.get(case))
     name = recipe if recipe in CONFIGS else "llama"
     kind = "diffusers" if recipe == "diffusers-script" else "hf"
     length = LENGTH if kind == "hf" else None
@@ -201,7 +232,7 @@ def spec(folder, recipe, task, settings):
         "kernel": "cpu" if settings.attention == "sdpa" else "eager",
         "precision": settings.precision, "channels_last": False, "checkpointing": "none",
         "quantization": "none", "lora": [8, []], "image_size": 0, "sequence": length is not None,
-        "points": [[BATCH, length or 0]], "optimizers": [settings.update],
+        "points": [[settings.micro_batch, length or 0]], "optimizers": [settings.update],
         "method": asdict(method(workload, settings, "", length)),
     }  # fmt: skip
 
@@ -225,7 +256,7 @@ def expanded(result, settings):
     """Return the peak of three steps, written out from the trace as the app does it."""
     profile = fit(trace.parse(result))
     parts = training_events(
-        profile, BATCH, LENGTH, accumulation=1, steps=3,
+        profile, settings.micro_batch, LENGTH, accumulation=1, steps=3,
         checkpointing=settings.recomputing, optimizer=settings.update, loop=loop_of(settings),
     )  # fmt: skip
     events = [np.concatenate(column) for column in zip(*map(columns, parts), strict=True)]
@@ -259,10 +290,10 @@ def test_the_librarys_own_loop_has_the_traced_peak(run, case):
 
 def test_a_micro_batch_of_many_tokens_is_cut_into_tiles() -> None:
     workload = Workload(task="full", effective_batch=BATCH)
-    settings = settings_of("trl-sft", "full", {})
+    settings = settings_of("", "trl-sft", "full", {})
     assert method(workload, settings, "", 2049).tile == 0
     assert method(workload, settings, "", 2050).tile == 4096
-    assert method(workload, settings_of("hf-trainer", "full", {}), "", 2050).tile == 0
+    assert method(workload, settings_of("", "hf-trainer", "full", {}), "", 2050).tile == 0
 
 
 def test_every_recipe_says_which_library_and_where() -> None:

@@ -1,5 +1,7 @@
 """Models with recurrent layers: their memory is told, their time is not guessed."""
 
+from functools import cache
+
 import pytest
 
 from trainwright.advise import advise
@@ -54,6 +56,7 @@ def answered(tmp_path_factory):
     path = tmp_path_factory.mktemp("nets") / "nets.py"
     path.write_text(NETS)
 
+    @cache
     def answer(factory, batch=8, length=16):
         plan = Plan.model_validate(
             {
@@ -80,7 +83,9 @@ def answered(tmp_path_factory):
 def test_the_time_of_unrolled_layers_is_refused_and_their_memory_told(answered, factory):
     plan, facts, report = answered(factory)
     time = report.time
+    assert facts.profile.model["recurrent"] == 1
     assert time.refusal is not None
+    assert time.refusal.id == "time.recurrent-share"
     assert time.refusal in report.notes
     assert time.step_seconds is time.samples_per_second is time.bottleneck is None
     assert not time.stages

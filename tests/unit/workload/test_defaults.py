@@ -52,6 +52,55 @@ def settle(
     )
 
 
+def test_a_preference_is_trained_by_trls_own_step() -> None:
+    settings = settle(objective="dpo")
+    assert settings.recipe == "trl-dpo"
+    assert (settings.cross_entropy, settings.checkpointing) == ("tiled", "full")
+    assert settle({"checkpointing": "none"}, objective="dpo").checkpointing == "none"
+    reward = settle(objective="reward")
+    assert (reward.recipe, reward.cross_entropy) == ("trl-reward", "full")
+
+
+@pytest.mark.parametrize(
+    ("task", "reference", "compared"),
+    [
+        ("full", None, "model"),
+        ("lora", None, "adapter-off"),
+        ("qlora", "precomputed", "precomputed"),
+        ("lora", "model", "model"),
+    ],
+)
+def test_what_a_policy_is_compared_with_follows_from_the_task(
+    task: Any, reference: Any, compared: str
+) -> None:
+    workload = Workload(task=task, effective_batch=8, objective="dpo", reference=reference)
+    assert workload.compared == compared
+
+
+@pytest.mark.parametrize(
+    ("settings", "rest", "said"),
+    [
+        ({}, {"task": "prompt", "objective": "dpo"}, "workload.objective"),
+        ({}, {"task": "pretrain", "objective": "dpo"}, "workload.objective"),
+        ({}, {"task": "lora", "reference": "model"}, "workload.reference"),
+        ({}, {"objective": "dpo", "reference": "adapter-off"}, "workload.reference"),
+        ({"recipe": "trl-dpo"}, {}, "settings.recipe"),
+        ({"recipe": "hf-trainer"}, {"objective": "dpo"}, "trl-dpo"),
+        ({"cross_entropy": "chunked"}, {"objective": "dpo"}, "tiled"),
+        ({"cross_entropy": "tiled"}, {"objective": "reward"}, "full"),
+        ({"recipe": "trl-dpo"}, {"objective": "reward"}, "trl-reward"),
+        ({}, {"objective": "reward", "reference": "model"}, "workload.reference"),
+        ({"strategy": "fsdp2"}, {"objective": "dpo", "gpus": 2}, "single, ddp"),
+        ({}, {"objective": "dpo", "inputs": {"batching": "packed"}}, "padded"),
+        ({}, {"objective": "dpo", "inputs": {"images": 1}}, "workload.inputs.images"),
+    ],
+)
+def test_what_an_objective_does_not_go_with_is_refused_in_one_line(
+    settings: dict[str, Any], rest: dict[str, Any], said: str
+) -> None:
+    assert said in refusal(settings, **rest)
+
+
 def refusal(settings: dict[str, Any] | None = None, **rest: Any) -> str:
     with pytest.raises(UserError) as error:
         settle(settings, **rest)

@@ -1,37 +1,35 @@
 """What an out-of-memory message tells, in bytes, and what it means."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from trainwright.diagnose.outofmemory.timeline import Timeline
+from trainwright.diagnose.readers import texts
 from trainwright.diagnose.verdict import Fix
-from trainwright.messages import Message, UserError
-from trainwright.quoting import one_line
+from trainwright.messages import Message
 
 Kind = Literal[
     "too-big", "fragmentation", "other-programs", "limit", "spilled", "driver", "cache", "host",
-    "worker", "shared-memory", "kernel", "none",
+    "worker", "shared-memory", "kernel", "other", "none",
 ]  # fmt: skip
 """``too-big``: more than there is. ``fragmentation``: enough is reserved, in pieces.
 ``other-programs``: would fit without them. ``limit``: a share was set, or the system refuses though
 memory is free. ``spilled``: already in system memory (Windows). ``driver``: outside the allocator.
 ``cache``: a serving engine has no room for keys and values. ``host``: system memory. ``worker``:
 a loader worker was ended. ``shared-memory``: /dev/shm is full. ``kernel``: what a kernel
-may take within the GPU's processors. ``none``: no such error found."""
+may take within the GPU's processors. ``other``: an error that is not about memory. ``none``: no
+error found."""
 ON_GPU: tuple[Kind, ...] = ("too-big", "fragmentation", "limit", "spilled", "driver", "cache")
 """Kinds that settings help which lower the GPU's peak."""
 
-_SIZES = {"bytes": 1, "byte": 1, "B": 1, "": 1, "kB": 1 << 10}
-_SIZES |= {f"{prefix}{unit}": 1 << power for prefix, power in
-           (("K", 10), ("M", 20), ("G", 30), ("T", 40)) for unit in ("iB", "B")}  # fmt: skip
-"""torch counts in powers of two also where it writes GB."""
-SIZE = r"(?<![0-9.,])([0-9][0-9,]*(?:\.[0-9]+)?) ?([KMGT]?i?B|bytes?)"
+SIZE = r"(?<![0-9.,])([0-9][0-9,]*(?:\.[0-9]+)?) ?([KMGT]?i?B|[KMGT]i?\b|kB|bytes?)"
+"""A number and its unit; torch counts in powers of two also where it writes GB."""
 COUNT = r"(?<![0-9.,])([0-9]{1,20})()\b"
-"""Bytes whose unit is not said."""
+"""Bytes whose unit is not stated."""
 MOST_BYTES = 1 << 60
-"""Largest size that is believed; assumed, a million times what a GPU has."""
+"""Largest size that is believed; assumed. In WSL the driver says 2^64 of a process that it does
+not know, and torch prints it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +71,13 @@ class Explanation:
         return self.kind in ON_GPU
 
 
-def unsized(kind: Kind, id: str, *fixes: str) -> Callable[[str], Explanation]:
-    """Return what explains a message that tells nothing but what ran out."""
-
-    def explained(text: str) -> Explanation:
-        says = Message.of(f"diagnose.oom.{id}")
-        return Explanation(kind, says, Account(), tuple(map(fix, fixes)), quoted=text[:600])
-
-    return explained
-
-
-def fix(id: str, patch: dict[str, object] | None = None) -> Fix:
+def fix(id: str, patch: dict[str, object] | None = None, **values: int) -> Fix:
     """Return what to do about an error, with the plan's keys where they say it."""
-    return Fix(Message.of(f"diagnose.fix.{id}"), patch or {})
+    return Fix(Message.of(f"diagnose.fix.{id}", **values), patch or {})
 
 
 def found_bytes(pattern: re.Pattern[str], text: str) -> int | None:
-    """Return the last size that a pattern with two groups, number and unit, finds.
-
-    Raises:
-        UserError: it is a size that no computer has.
-    """
-    found = pattern.findall(text)
-    return as_bytes(*found[-1]) if found else None
-
-
-def as_bytes(number: str, unit: str = "B") -> int:
-    """Return a size in bytes.
-
-    Raises:
-        UserError: it is a size that no computer has.
-    """
-    size = float(number.replace(",", "")) * _SIZES[unit]
-    if size > MOST_BYTES:
-        raise UserError.of("diagnose.oom.odd-size", size=one_line(f"{number} {unit}"))
-    return int(size)
+    """Return the first size that a pattern with two groups, number and unit, finds in a text."""
+    found = pattern.search(text)
+    size = texts.size("".join(filter(None, found.groups()))) if found is not None else None
+    return int(size) if size is not None and size <= MOST_BYTES else None

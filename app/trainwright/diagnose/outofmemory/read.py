@@ -1,19 +1,41 @@
-"""From the text of a run to the out-of-memory error that ended it.
+"""From the text of a run to the error that ended it, and whether memory ran out.
 
 Reads the messages of torch's CUDA, ROCm, XPU, MPS and processor allocators from 1.0 to 2.13, of
-JAX, CuPy, NCCL, cuBLAS, cuDNN and bitsandbytes, of serving engines, and what launchers, shells
-and Kubernetes write of a process that the system ended.
+JAX, TensorFlow, CuPy, NCCL, cuBLAS, cuDNN and bitsandbytes, of serving engines, and what launchers,
+shells and Kubernetes write of a process that the system ended. Errors that only look like a lack of
+memory are answered with their own reason.
 """
 
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, fields
 
-from trainwright.diagnose.outofmemory import device, host, serving, snapshot
-from trainwright.diagnose.outofmemory.account import Account, Explanation
-from trainwright.diagnose.outofmemory.text import from_file, plain
+from trainwright.diagnose.outofmemory import engines, gpu, host, others, snapshot
+from trainwright.diagnose.outofmemory.account import Account, Explanation, fix
+from trainwright.diagnose.outofmemory.forms import Form
+from trainwright.diagnose.outofmemory.text import from_file, lines
 from trainwright.messages import Message
+from trainwright.quoting import one_line
 
 ONE_ERROR = 4000
 """Characters in which the lines of one error stand, a worker's traceback among them; assumed."""
+STEPS_ON = 3
+"""Lines of progress that show that the training went on after an error; assumed: tqdm draws one
+more when an error ends it."""
+_PROGRESS = re.compile(
+    r"(?<![0-9.])[0-9.]{1,12} ?(?:it/s|s/it)\b"
+    r"|\b(?:step|epoch|iter(?:ation)?)\b[ :=\[]{0,4}\d",
+    re.IGNORECASE,
+)
+_RAISED = re.compile(
+    r"(?<![\w\"'`])[A-Z]\w{0,60}(?:Error|Exception): \S[^\n]{0,300}"
+    r"|^(?:KeyboardInterrupt|AssertionError|SystemExit|NotImplementedError)$"
+)
+_LAUNCHERS = re.compile(r"ChildFailedError|CalledProcessError|SubprocessException|RayTaskError"
+                        r"|Engine core initialization failed")  # fmt: skip
+
+Place = tuple[int, Form]
+"""Where in a text the words of a form stand."""
 
 
 def explained_file(source: str) -> Explanation:
@@ -28,28 +50,94 @@ def explained_file(source: str) -> Explanation:
 
 
 def explain(text: str) -> Explanation:
-    """Return the last out-of-memory error in a text, explained.
+    """Return the error that ended a run, explained; of kind ``none`` where a text has none."""
+    held = lines(text)
+    spaced = _explained(_joined(held, " "))
+    # A terminal may have broken the lines within words: what tells more sizes is the text.
+    glued = _explained(_joined(held[-BROKEN:], ""))
+    found = glued if glued is not None and _sizes(glued) > _sizes(spaced) else spaced
+    raised = _raised(held)
+    if found is None or (raised is not None and found.says.id == LAUNCHER):
+        return raised or Explanation("none", Message.of("diagnose.oom.none"), Account())
+    return found
 
-    Raises:
-        UserError: it tells a size that no computer has.
+
+LAUNCHER = "diagnose.oom.other-launcher"
+"""Says less than an error that Python raised."""
+
+
+def _sizes(found: Explanation | None) -> int:
+    """Return how much is known of memory: system memory is told in a word, the GPU's in sizes."""
+    if found is None or found.kind == "other":
+        return 0
+    known = sum(size is not None for size in astuple(found.account))
+    return len(fields(Account)) if found.kind in ("host", "worker") else 1 + known
+
+
+def _explained(text: str) -> Explanation | None:
+    if (place := _decisive(text)) is None:
+        return None
+    at, form = place
+    return host.in_its_place(form.explained(text, at), text, at)
+
+
+def _joined(held: Iterable[str], between: str) -> str:
+    """Return lines as one, less what torchrun lists of those that ended after the first."""
+    text = " ".join(between.join(held).split())
+    first = text.rfind("Root Cause (first observed failure)")
+    later = text.rfind("Failures: ", 0, first) if first >= 0 else -1
+    return text[:later] + text[first:] if later >= 0 else text
+
+
+def _decisive(text: str) -> Place | None:
+    """Return the error that explains the rest.
+
+    Memory that ran out explains other errors and exit codes, unless the training went on.
     """
-    text = plain(text)
-    found = []
-    for side in ((*serving.FORMS, *device.FORMS), host.FORMS):
-        places = [(_last_place(pattern, text), form) for pattern, form in side]
-        seen = [(place, form) for place, form in places if place >= 0]
-        if seen:
-            last = max(place for place, _ in seen)
-            # Of one error's lines the most telling counts, which is not always the last.
-            found.append((last, next(each for each in seen if each[0] > last - ONE_ERROR)))
-    if not found:
-        return Explanation("none", Message.of("diagnose.oom.none"), Account())
-    _, (place, form) = max(found, key=lambda each: each[0])
-    near = text[max(0, place - 200) : place + 2000]
-    setting = device.EXPANDABLE_ON.search(text)  # may stand far before, where the run began
-    return form(f"{setting[0]} {near}" if setting else near)
+    found = None
+    for place in (
+        _ran_out(text), _most_telling(others.FORMS, text),
+        _most_telling((*host.ENDED, *others.ENDED), text),
+    ):  # fmt: skip
+        if found is None or (place is not None and _went_on(text, found[0], place[0])):
+            found = place
+    return found
+
+
+def _ran_out(text: str) -> Place | None:
+    """Return the last error of memory that ran out, on the GPU or the host."""
+    sides = ((*engines.FORMS, *gpu.FORMS), host.FORMS)
+    found = [place for side in sides if (place := _most_telling(side, text)) is not None]
+    return max(found, key=lambda place: place[0], default=None)
+
+
+def _most_telling(forms: Sequence[Form], text: str) -> Place | None:
+    """Return the first form that is in the last error of its kind, which is not always its end."""
+    places = [(_last_place(form.words, text), form) for form in forms]
+    last = max(place for place, _ in places)
+    return next((each for each in places if each[0] >= max(0, last - ONE_ERROR)), None)
 
 
 def _last_place(pattern: re.Pattern[str], text: str) -> int:
     """Return where a pattern is found for the last time; -1: nowhere."""
     return max((each.start() for each in pattern.finditer(text)), default=-1)
+
+
+def _went_on(text: str, begin: int, end: int) -> bool:
+    return len(_PROGRESS.findall(text, begin, end)) >= STEPS_ON if begin < end else False
+
+
+def _raised(held: Sequence[str]) -> Explanation | None:
+    """Return Python's last error, which is not about memory; None where there is none."""
+    found = (_RAISED.search(line.strip()) for line in reversed(held[-LINES:]))
+    error = next((each[0] for each in found if each and not _LAUNCHERS.search(each[0])), None)
+    if error is None:
+        return None
+    says = Message.of("diagnose.oom.other-error", error=one_line(error, 200))
+    return Explanation("other", says, Account(), (fix("other-error"),), quoted=error)
+
+
+LINES = 5000
+"""From the end, in which Python's error is looked for; assumed."""
+BROKEN = 500
+"""Lines from the end that are read as if a terminal had broken them; assumed."""

@@ -8,7 +8,7 @@ from trainwright.advise import what_becomes
 from trainwright.advise.lowering import effect_of, lowering, lowering_host
 from trainwright.advise.variations import Patch, Variation
 from trainwright.advise.whatif import NEXT_TO_NOTHING, SAME, answered
-from trainwright.diagnose.outofmemory.account import Explanation
+from trainwright.diagnose.outofmemory.account import Explanation, fix
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message, UserError
 from trainwright.plan.edit import with_keys
@@ -97,7 +97,7 @@ def help_for(
     if explanation.kind not in ("host", "worker") and not explanation.on_gpu:
         return Help(fixes)
     if plan is None:
-        return Help(fixes, needs=tuple(_needs(explanation)))
+        return Help(fixes, needs=(Message.of("diagnose.oom.needs-plan"),))
     before = answer(plan)
     if before is None or facts is None:
         return Help(fixes, needs=(Message.of("diagnose.oom.needs-trace"),))
@@ -128,17 +128,16 @@ def help_for(
 
 def _fixes(explanation: Explanation, plan: Plan | None) -> Iterator[Fix]:
     """Yield the message's own fixes; those that a plan can take are evaluated on it instead."""
-    for fix in explanation.fixes:
-        evaluated = explanation.on_gpu and plan is not None
-        if not fix.patch or plan is None or (not evaluated and with_keys(plan, fix.patch) != plan):
-            yield fix
-
-
-def _needs(explanation: Explanation) -> Iterator[Message]:
-    """Yield the facts that are missing: the run's settings, and the size where nobody told it."""
-    yield Message.of("diagnose.oom.needs-plan")
-    if explanation.missing is None:
-        yield Message.of("diagnose.oom.needs-size")
+    lower = fix("lower-peak")
+    if plan is None:
+        alone = explanation.kind in ("too-big", "fragmentation") and not explanation.fixes
+        yield from (lower,) if alone else explanation.fixes
+        return
+    for each in explanation.fixes:
+        in_place = bool(each.patch) and with_keys(plan, each.patch) == plan
+        evaluated = explanation.on_gpu and (bool(each.patch) or each == lower)
+        if not evaluated and not in_place:
+            yield each
 
 
 def _side(explanation: Explanation) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 from trainwright import reading
 from trainwright.diagnose.outofmemory.account import Account, Explanation
-from trainwright.diagnose.outofmemory.device import judged
 from trainwright.diagnose.outofmemory.plainpickle import plain_data
 from trainwright.diagnose.outofmemory.timeline import change, reserving, timeline_of, whole
+from trainwright.diagnose.outofmemory.torch_messages import judged
 from trainwright.messages import Message, UserError
 
 MARK = b"\x80"

@@ -1,23 +1,25 @@
 """The text of an error as people have it: from logs, notebooks, terminals and PowerShell."""
 
-import codecs
 import re
 from pathlib import Path
 
 from trainwright import reading
+from trainwright.diagnose.readers import texts
 from trainwright.messages import UserError
 
-MAX_BYTES = 4 << 20
+MAX_BYTES = 1 << 20
 """Longest text that is read; assumed, a log's end is enough."""
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[(?:[0-9]{1,3}(?:;[0-9]{1,3})*)m")
-"""What terminals are told, also where the escape character was lost on the way."""
-_PREFIX = re.compile(r"\[?\b(?:rank|Rank|RANK) ?[0-9]{1,5}\]?:[ \t]*")
-"""What launchers put before each line of a process."""
+_COLOURS = re.compile(r"(?:\\u001b|\\x1b|\\033)\[[0-9;]*m|\[(?:[0-9]{1,3}(?:;[0-9]{1,3})*)m")
+"""Colours as a notebook's file has them, and where the escape character was lost on the way."""
+_BEFORE_LINES = re.compile(r"^[ \t]{0,80}[│┃║╎][ \t]?|[│┃║╎][ \t]{0,80}$|\\n", re.MULTILINE)
+"""Boxes that rich draws around a traceback, and line ends within a notebook's file."""
+_RANK = re.compile(r"\[[Rr]ank:? ?[0-9]{1,5}\]:?[ \t]*|\b(?:rank|Rank|RANK) ?[0-9]{1,5}:[ \t]*")
+"""What launchers put before a process's lines, also behind a time."""
 _PICKLE = b"\x80"
 
 
 def from_file(source: str) -> str:
-    """Return the end of a log, or of standard input for ``-``, in UTF-8 or UTF-16.
+    """Return the end of a log, or of standard input for ``-``.
 
     Raises:
         UserError: it cannot be read, or holds no text.
@@ -25,10 +27,7 @@ def from_file(source: str) -> str:
     content = _end(source)
     if content.startswith(_PICKLE):
         raise UserError.of("diagnose.oom.pickle", file=source)
-    for mark, encoding in ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")):
-        if content.startswith(mark):
-            return content.decode(encoding, "replace")
-    return content.decode("utf-8-sig", "replace")
+    return texts.decoded(content)
 
 
 def _end(source: str) -> bytes:
@@ -36,11 +35,12 @@ def _end(source: str) -> bytes:
     if source == "-" or not path.is_file():
         return reading.content(source, MAX_BYTES, or_stdin=True)
     with reading.opened(path, source) as stream:
-        size = stream.seek(0, 2)
-        stream.seek(max(0, size - MAX_BYTES) if size > MAX_BYTES else 0)
-        return stream.read(MAX_BYTES)
+        start = max(0, stream.seek(0, 2) - MAX_BYTES)
+        stream.seek(start - start % 2)  # UTF-16 has two bytes a character
+        return stream.read(MAX_BYTES + 1)
 
 
-def plain(text: str) -> str:
-    """Return the end of a text in one line, without colours and the prefixes of launchers."""
-    return " ".join(_PREFIX.sub("", _COLOURS.sub("", text[-MAX_BYTES:])).split())
+def lines(text: str) -> list[str]:
+    """Return the lines at the end of a text, without colours, boxes and launchers' prefixes."""
+    plain = _COLOURS.sub("", texts.plain(text[-MAX_BYTES:]))
+    return _RANK.sub("", _BEFORE_LINES.sub(" ", plain)).splitlines()

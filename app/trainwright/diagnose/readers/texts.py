@@ -94,13 +94,13 @@ def percent(word: str) -> float | None:
 _BYTES = {
     "": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mb": 1 << 20,
     "mib": 1 << 20, "g": 1 << 30, "gb": 1 << 30, "gib": 1 << 30, "t": 1 << 40, "tb": 1 << 40,
-    "tib": 1 << 40,
+    "tib": 1 << 40, "byte": 1, "bytes": 1,
 }  # fmt: skip
 
 
 def size(word: str) -> float | None:
     """Return the bytes of ``9216MiB``, ``15Gi`` or ``12 GB``, which tools count in powers of 2."""
-    found = re.fullmatch(r"([\d.,]{1,40}) ?([A-Za-z]{0,3})", word.strip())
+    found = re.fullmatch(r"([\d.,]{1,40}) ?([A-Za-z]{0,5})", word.strip())
     if found is None:
         return None
     unit = found[2].lower()

@@ -25,24 +25,26 @@ _TIME = r"(?:[ _-]?(?:time|step|microstep|compute))?"
 _PER = r"(?:/s(?:ec(?:ond)?)?|[ _]?per[ _]?sec(?:ond)?)"
 _NAMES: dict[Quantity, str] = {
     "load": r"gpu[ _-]?util(?:i[sz]ation)?",
-    "tokens_s": rf"tok(?:en)?s?{_PER}|tps|tgs",
+    "tokens_s": rf"tok(?:en)?s?{_PER}|tps|tgs|wps",
     "samples_s": rf"(?:curr)?(?:samples?|img|imgs|images?|examples?){_PER}",
-    "steps_s": rf"(?:steps?|it|its|iters?|iterations){_PER}",
+    "steps_s": rf"(?:steps?|it|its|iters?|iterations|batch(?:es)?){_PER}|ups",
     "data": r"(?:last[ _])?data(?:[ _-]?(?:loading|load|loader|wait))?(?:[ _-]?time)?"
             r"|load(?:er|ing)?[ _-]?time|batch-generator",
     "communication": rf"(?:comm|communication|(?:bwd_)?allreduce){_TIME}",
     "forward": rf"(?:forward|fwd){_TIME}",
     "backward": rf"(?:backward|bwd)(?:_inner)?{_TIME}",
-    "optimizer": rf"optim(?:izer)?{_TIME}|step_microstep|(?<=\| )step(?=: \d{{1,9}}\.\d\d$)",
-    "step": r"elapsed time per iteration|(?:(?:batch|step|iter|iteration|last)[ _-]?)?time"
-            r"|time(?:[ _]per[ _]|[/_])(?:step|iter|iteration|batch)"
+    "optimizer": rf"opt(?:im(?:izer)?)?{_TIME}|step_microstep|(?<=\| )step(?=: \d{{1,9}}\.\d\d$)",
+    "step": r"elapsed time per iteration|(?:step|iter|iteration|batch)(?=_(?:ms|secs?|seconds?)\b)"
+            r"|(?:(?:batch|step|iter|iteration|last)[ _-]?)?time"
+            r"|time(?:[ _]per[ _]|_|/(?!batch))(?:step|iter|iteration|batch)"
             r"|(?:s|ms|sec|seconds)/(?:it|iter|step|batch)",
 }  # fmt: skip
 """What loops call the quantities, in lower case."""
 _PAIR = re.compile(
-    r"(?<![\w/-])(?P<name>(?:train[/_])?(?:"
+    r"(?<![\w/-])(?P<name>(?:(?:train|throughput)[/_]){0,2}(?:"
     + "|".join(f"(?P<{quantity}>{names})" for quantity, names in _NAMES.items())
-    + r"))(?P<in> ?\((?:ms|s|sec|us)\))?[\"']?[ \t]{0,9}(?P<dots>\.{3,200}[ \t]{0,9})?[:=]?"
+    + r"))(?P<in> ?\((?:ms|s|sec|us)\)|_(?:ms|us|s|secs?|seconds?)(?![a-z]))?"
+    r"[\"']?[ \t]{0,9}(?P<dots>\.{3,200}[ \t]{0,9})?[:=]?"
     r"[ \t]{0,9}[\"'(]?(?P<value>\d[\d,]{0,20}(?:\.\d{1,20})?(?:e[-+]\d{1,3})?)(?![\d:]|e[-+]?\d)"
     r"(?P<unit>[ ]?(?:ms|us|µs|sec|s|%)(?![\w/]))?"
 )
@@ -126,15 +128,14 @@ def read(text: str) -> Found:
         every = every[every.index(lines[0]) + 1 :]
         lines = lines[1:]
     step, steps = _step_seconds(lines), _steps(lines)
-    summed = step is None and _TIMED.isdisjoint(*(line.values for line in lines))
-    if summed:
+    if summed := step is None:
         step = _sum_of_passes(every)
     parts = _parts(every, step)
     facts: dict[str, Any] = {"throughput": _throughput(lines)}
     if step is not None:
         facts["steps"] = {"steps": steps, "seconds": step} | parts
     took = [Message.of("diagnose.file.log", count=len(lines))]
-    missed = [Message.of("diagnose.file.log-summed")] if summed else []
+    missed = [Message.of("diagnose.file.log-summed")] if summed and step is not None else []
     missed += _missed(lines, step, parts, text)
     loads = [value for line in lines if (value := line.values.get("load")) is not None]
     samples = [GpuSample(0, utilisation=load) for load in loads]
@@ -237,12 +238,13 @@ def _step_seconds(lines: list[Line]) -> float | None:
 
 
 def _sum_of_passes(lines: list[Line]) -> float | None:
-    """Return the mean of forward, backward and optimizer together, where all are known."""
+    """Return the mean of all parts together, where forward, backward and optimizer are known."""
     passes: tuple[Quantity, ...] = ("forward", "backward", "optimizer")
     means = [_mean(lines, each) for each in passes]
     if None in means:
         return None
-    return sum(filter(None, means)) + (_mean(lines, "communication") or 0.0)
+    besides: tuple[Quantity, ...] = ("communication", "data")
+    return sum(filter(None, means)) + sum(_mean(lines, each) or 0.0 for each in besides)
 
 
 def _steps(lines: list[Line]) -> int:

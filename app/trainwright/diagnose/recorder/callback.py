@@ -427,17 +427,14 @@ class Recorder:
             document["host"] = surroundings.host_between(self._base["around"], now["around"])
             watched = self._last - self._base["time"] - self._own_seconds
             document["watched_seconds"] = max(watched, self._times.total)
-            document["profile"] = self._profile | self._functions()
+            rows = self._stack.rows() if self._stack is not None else []
+            document["profile"] = self._profile | ({"host_top": rows} if rows else {})
             if now["compiled"]:
                 anew = now["compiled"] - self._base["compiled"]
                 document["profile"]["recompilations"] = anew / self._times.count
         document["setup"] = setup
         document["failure"] = self._failure
         return {key: part for key, part in document.items() if part not in ({}, None)}
-
-    def _functions(self) -> dict[str, Any]:
-        rows = self._stack.rows() if self._stack is not None else []
-        return {"host_top": rows} if rows else {}
 
     def _of_compute(self, compute: float | None) -> dict[str, float]:
         """Return the parts of computing, a batch."""

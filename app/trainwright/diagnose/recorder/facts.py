@@ -121,12 +121,6 @@ AT_WORK = 64 * 2**20
 """Bytes that a run once held on a GPU from which it computes there; assumed."""
 
 
-def _computes_on_gpu() -> bool:
-    """Whether the process holds more on a GPU than a library that only looked at it."""
-    cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    return bool(cuda and cuda.is_initialized() and cuda.max_memory_allocated() >= AT_WORK)
-
-
 def settled(setup: dict[str, Any]) -> dict[str, Any]:
     """Return the set-up with device and precision told from what the parameters were."""
     setup = dict(setup)
@@ -135,7 +129,9 @@ def settled(setup: dict[str, Any]) -> dict[str, Any]:
     targets, scored = setup.pop("_targets", 0), setup.pop("_scored", 0)
     if scored < MOST_TARGETS * targets:  # what is ignored was left out before it got scores
         setup.pop("ignored_targets", None)
-    if kind == "cpu" and _computes_on_gpu():  # what the update moves is kept away from the GPU
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    on_gpu = cuda and cuda.is_initialized() and cuda.max_memory_allocated() >= AT_WORK
+    if kind == "cpu" and on_gpu:  # what the update moves is kept away from the GPU
         setup |= {"offloaded": ["optimizer"], "offloaded_to": "host"}
         kind = "cuda"
     if kind == "cuda":

@@ -108,17 +108,16 @@ def _hook_torch(recorder: "Recorder") -> None:
     for name in ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__"):
         _wrap_read(recorder, torch, name)
     profiler = importlib.import_module("torch.autograd.profiler")
+
+    def make_way(*_: Any, **__: Any) -> None:
+        if recorder.mine():  # a profiler of the script begins
+            recorder.make_way()
+
     for name in ("_prepare_profiler", "_enable_profiler"):
-        put_before(recorder, profiler, name, lambda *_, **__: _make_way(recorder))
+        put_before(recorder, profiler, name, make_way)
     _note_autocast(recorder, torch)
     _note_parallel(recorder, torch)
     _note_anomaly(recorder)
-
-
-def _make_way(recorder: "Recorder") -> None:
-    """End our own look at a step where a profiler of the script begins."""
-    if recorder.mine():
-        recorder.make_way()
 
 
 def _wrap(recorder: "Recorder", holder: Any, name: str, what: str) -> None:
@@ -256,8 +255,5 @@ def _note_parallel(recorder: "Recorder", torch: Any) -> None:
 
 def adapter(recorder: "Recorder", base: Any, begin: str, end: str) -> Any:
     """Return a trainer's callback that starts and stops the recorder."""
-    calls = {
-        begin: lambda self, *_, **__: recorder.start(),
-        end: lambda self, *_, **__: recorder.stop(),
-    }
+    calls = {begin: lambda *_, **__: recorder.start(), end: lambda *_, **__: recorder.stop()}
     return type("TrainwrightCallback", (base,), calls)()

@@ -114,8 +114,7 @@ def hook_passes(recorder: "Recorder", torch: Any) -> None:
 
 
 def _note_block(recorder: "Recorder", torch: Any, holder: Any) -> None:
-    compiling = torch.compiler.is_compiling
-    enter, leave = holder.__enter__, holder.__exit__
+    compiling, enter = torch.compiler.is_compiling, holder.__enter__
 
     @functools.wraps(enter)
     def begin(self: Any) -> Any:
@@ -124,14 +123,9 @@ def _note_block(recorder: "Recorder", torch: Any, holder: Any) -> None:
             recorder.ungraded(self)
         return result
 
-    @functools.wraps(leave)
-    def end(self: Any, *error: Any) -> Any:
-        if not compiling():
-            recorder.graded(self)
-        return leave(self, *error)
-
     put(recorder, holder, "__enter__", begin)
-    put(recorder, holder, "__exit__", end)
+    put_before(recorder, holder, "__exit__",
+               lambda block, *_: None if compiling() else recorder.graded(block))  # fmt: skip
 
 
 def _during(original: Any, recorder: "Recorder") -> Any:

@@ -165,25 +165,20 @@ def private(
 
 def here(arguments: Sequence[str] | None = None) -> Private:
     """Return what is private in this process; its own arguments where none are given."""
-    host = ""
+    host = user = ""
     with contextlib.suppress(OSError):
         host = socket.gethostname()
+    with contextlib.suppress(OSError, KeyError, ImportError):
+        user = getpass.getuser()
     homes = {os.path.expanduser("~"), *map(os.environ.get, ("HOME", "USERPROFILE"))}
     homes |= {os.path.realpath(home) for home in homes if home}
-    names = {host, host.partition(".")[0], Path(os.path.expanduser("~")).name, _user()}
+    names = {host, host.partition(".")[0], Path(os.path.expanduser("~")).name, user}
     return private(
         os.environ,
         sys.argv[1:] if arguments is None else arguments,
         {home for home in homes if home},
         names,
     )
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return ""
 
 
 def _any_of(texts: Iterable[str], around: str) -> re.Pattern[str] | None:
@@ -195,34 +190,10 @@ def _any_of(texts: Iterable[str], around: str) -> re.Pattern[str] | None:
 
 _OPTION = re.compile(r"--?[A-Za-z][A-Za-z0-9]*(?:[-_.][A-Za-z0-9]+)*")
 _LONGEST_OPTION = 40
-_PROGRAMS = re.compile(
-    r"(?:i?python[\d.]*|torchrun|accelerate|deepspeed|mpirun|mpiexec|srun|bash|sh|uv|conda|poetry"
-    r"|trainwright)(?:\.exe)?",
-    re.IGNORECASE,
-)
-"""Programs that start trainings; others may be somebody's own."""
 
 
-def command(words: Sequence[str]) -> str:
-    """Return a command line with the names of its options and none of their values."""
-    shown: list[str] = []
-    hidden = False
-    for at, word in enumerate(words):
-        name, _, value = word.partition("=")
-        if at == 0 and _PROGRAMS.fullmatch(base := re.split(r"[\\/]", word)[-1]):
-            shown.append(base)
-        elif not hidden and _is_option(name):
-            shown.append(name + (f"={SHADOW}" if value else ""))
-            hidden = not value and is_secret(name)
-            continue
-        elif shown[-1:] != [SHADOW]:
-            shown.append(SHADOW)
-        hidden = False
-    return " ".join(shown)
-
-
-def _is_option(name: str) -> bool:
-    """Whether a word is the name of an option; a single dash may have a value glued to it."""
+def is_option(name: str) -> bool:
+    """Return whether a word is an option's name; one dash may have a value glued to it."""
     if not _OPTION.fullmatch(name) or without_secrets(name) != name:
         return False
     return len(name) <= (_LONGEST_OPTION if name.startswith("--") else 2)
@@ -233,7 +204,7 @@ def _given(words: Sequence[str]) -> Iterable[tuple[str, str]]:
     name = ""
     for word in words:
         option, _, value = word.partition("=")
-        if _is_option(option) and not is_secret(name):
+        if is_option(option) and not is_secret(name):
             name = option
             if value:
                 yield option, value
@@ -266,8 +237,6 @@ def _cleaned(value: Any, place: str, known: Private) -> Any:
 
 
 def _cleaner(place: str, known: Private) -> Callable[[str], str]:
-    if place == "command":
-        return lambda text: command(text.split())
     if place.startswith(_PROSE):
         return known.prose
     if place in _WORDS:

@@ -30,13 +30,12 @@ def observed(pid: int | None = None) -> dict[str, Any]:
         "time": begun,
         "scanned": scanned,
         "pid": pid,
-        "own": (_stat(pid) or (0, "", 0.0, 0.0))[3],
-        "kernel": _kernel(pid),
+        "own": own[3:] if (own := _stat(pid)) is not None else None,
         "processes": processes,
         "tree": tree,
         "tasks_at": time.perf_counter(),
         "tasks": {task: spent for each in tree for task, spent in _tasks(each)},
-        "read": {each: _read_bytes(each) for each in tree},
+        "read": {each: _numbers(f"/proc/{each}/io", ("read_bytes:",)) for each in tree},
         "asked": _numbers(f"/proc/{pid}/io", ("rchar:", "wchar:")),
         "cores": cores,
         "quota": _quota(pid),
@@ -70,13 +69,12 @@ def _load(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict[st
     others = {pid: seconds for pid, seconds in spent.items() if pid not in tree}
     found: dict[str, Any] = {
         "run_cores": run / wall,
-        "main_process_cores": max(0.0, after["own"] - before["own"]) / wall,
     }
-    if before["kernel"] and after["kernel"]:
-        faults, within, spent_own = (
-            later - earlier
-            for earlier, later in zip(before["kernel"], after["kernel"], strict=True)
+    if before["own"] and after["own"]:
+        spent_own, within, faults = (
+            later - earlier for earlier, later in zip(before["own"], after["own"], strict=True)
         )
+        found["main_process_cores"] = max(0.0, spent_own) / wall
         found["main_minor_faults_s"] = max(0.0, faults) / wall
         if spent_own > 0:
             found["main_system_share"] = min(1.0, max(0.0, within / spent_own))
@@ -115,7 +113,11 @@ def _waiting(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict
         earlier, later = before["pressure"][kind], after["pressure"][kind]
         if earlier is not None and later is not None:
             found[f"pressure_{kind}"] = min(1.0, max(0.0, (later - earlier) / wall))
-    read = (total - before["read"].get(pid, total) for pid, total in after["read"].items())
+    read = (
+        total - before["read"].get(pid, {}).get(name, total)
+        for pid, drives in after["read"].items()
+        for name, total in drives.items()
+    )
     found["run_read_bytes_s"] = sum(max(0.0, each) for each in read) / wall  # the dead tell 0
     for key, of, name, size in _RISING:
         if name in before[of] and name in after[of]:
@@ -165,9 +167,6 @@ def _fixed(pid: int) -> dict[str, Any]:
         usable = min(usable, quota[0])
     if usable:
         found["usable_cores"] = usable
-    with contextlib.suppress(AttributeError, OSError):
-        room = os.statvfs("/dev/shm")
-        found["shared_memory_bytes"] = room.f_blocks * room.f_frsize
     mains = [
         _text(each / "online").strip()
         for each in _folder("/sys/class/power_supply")
@@ -196,28 +195,25 @@ def _processes() -> dict[int, tuple[int, str, float]]:
     return {number: stat[:3] for number, stat in found if stat is not None}
 
 
-def _stat(pid: int) -> tuple[int, str, float, float] | None:
-    """Return parent, name, seconds with ended children, and the process's own seconds."""
-    name, fields = _stat_fields(pid)
+def _stat(pid: int) -> tuple[int, str, float, float, float, float] | None:
+    """Return a process's parent, name and seconds, and pages that it was given anew.
+
+    Seconds are those with ended children, its own, and of these those in the system.
+    """
+    start, _, rest = _text(Path(f"/proc/{pid}/stat")).rpartition(")")  # a name may hold anything
+    fields = rest.split()
     if len(fields) < 15:
         return None
-    own, children = (int(fields[11]) + int(fields[12])), (int(fields[13]) + int(fields[14]))
-    return int(fields[1]), name, (own + children) / _TICKS, own / _TICKS
-
-
-def _stat_fields(pid: int) -> tuple[str, list[str]]:
-    """Return a process's name, which may hold anything, and the figures behind it."""
-    start, _, rest = _text(Path(f"/proc/{pid}/stat")).rpartition(")")
-    return start.partition("(")[2], rest.split()
-
-
-def _kernel(pid: int) -> tuple[float, float, float] | None:
-    """Return a process's pages that were given anew, and its seconds in the system and in all."""
-    _, fields = _stat_fields(pid)
-    if len(fields) < 15:
-        return None
-    within = int(fields[12]) / _TICKS
-    return float(fields[7]), within, within + int(fields[11]) / _TICKS
+    user, system, *children = (int(each) / _TICKS for each in fields[11:15])
+    own = user + system
+    return (
+        int(fields[1]),
+        start.partition("(")[2],
+        own + sum(children),
+        own,
+        system,
+        float(fields[7]),
+    )
 
 
 def _tree(pid: int, processes: dict[int, tuple[int, str, float]]) -> list[int]:
@@ -255,11 +251,6 @@ def own_delay() -> float:
 def _own_schedstat(pid: int, thread: int) -> int:
     """Return the open file of the thread that asks; a forked process opens its own."""
     return os.open("/proc/thread-self/schedstat", os.O_RDONLY)
-
-
-def _read_bytes(pid: int) -> float:
-    """Return what a process has had read from drives; the page cache is none."""
-    return _numbers(f"/proc/{pid}/io", ("read_bytes:",)).get("read_bytes:", 0.0)
 
 
 def _cores_busy() -> tuple[float, float, float] | None:
@@ -337,8 +328,3 @@ def _folder(path: str) -> list[Path]:
         return sorted(Path(path).iterdir())
     except OSError:
         return []
-
-
-def exists(pid: int) -> bool:
-    """Return whether there is a process of that number; True where the system does not tell."""
-    return not Path("/proc/self").exists() or Path(f"/proc/{pid}").is_dir()

@@ -50,7 +50,20 @@ _VERSIONS = {
     *("pro", "plus", "max", "xl", "se", "evo", "elite", "ultra", "shift", "mini", "lite", "core"),
     *("g2", "g3", "ii", "iii", "iv", "v2", "v3", "extreme", "carbon", "compact", "neo", "ti"),
     *("dark", "apex", "formula", "encore", "gene", "unify", "ace", "godlike", "edge", "aqua"),
-    *("carrara", "lightning", "legend", "digital", "rgb", "argb", "aorus", "strix", "tuf"),
+    *(
+        "x3d",
+        "ice",
+        "bcm",
+        "carrara",
+        "lightning",
+        "legend",
+        "digital",
+        "rgb",
+        "argb",
+        "aorus",
+        "strix",
+        "tuf",
+    ),
 }
 """Words that make one product of a series another: a name that has one means no record without."""
 

@@ -30,6 +30,10 @@ _KOREAN = {
     "딥쿨": "deepcool",
     "써멀라이트": "thermalright",
     "써멀테이크": "thermaltake",
+    "프로세서": "processor",
+    "프로아트": "proart",
+    "프로": "pro",
+    "토마호크": "tomahawk",
     "프랙탈디자인": "fractal design",
     "프랙탈": "fractal",
     "비콰이어트": "be quiet",
@@ -53,8 +57,8 @@ _VENDORS = {
 }
 _KOREAN_WORD = re.compile("|".join(sorted(_KOREAN, key=len, reverse=True)))
 _VENDOR_WORD = re.compile(rf"\b(?:{'|'.join(map(re.escape, _VENDORS))})\b")
-_SPACED_UNIT = re.compile(r"(\d)\s+(gb|tb|go|to|w|mm)\b")
-"""``Go`` and ``To`` are French."""
+_SPACED_UNIT = re.compile(r"(\d)\s+(gb|tb|go|to|w(?!/)|mm)\b")
+"""``Go`` and ``To`` are French; ``w/`` is "with"."""
 _WORD = re.compile(r"[0-9a-z]+(?:\.\d+)?|[가-힣]+")
 
 

@@ -15,7 +15,7 @@ from typing import get_args
 from trainwright.messages import UserError
 from trainwright.prices.imports.money import in_range, read_currency, read_money
 from trainwright.prices.imports.rows import Read, Refused, Row, RowError, refused
-from trainwright.prices.imports.words import read_condition
+from trainwright.prices.imports.words import read_condition, told_condition
 from trainwright.prices.observation import SECOND_HAND, PriceKind, Tax
 from trainwright.quoting import cell_text, one_line
 
@@ -41,17 +41,19 @@ _SAME = {
     "price": "unit_price",
     "quantity": "qty",
     "source": "seller",
-    # What shops and people in Germany, France and Korea call them.
+    # What shops and people in Germany, France, Korea and Japan call them.
     **dict.fromkeys(
         ("artikel", "bezeichnung", "produkt", "produit", "désignation"), "part_or_name"
     ),
     **dict.fromkeys(("상품명", "제품명", "부품명", "item", "product"), "part_or_name"),
-    **dict.fromkeys(("preis", "prix", "가격", "단가", "unit price"), "unit_price"),
-    **dict.fromkeys(("währung", "devise", "통화"), "currency"),
-    **dict.fromkeys(("menge", "anzahl", "quantité", "수량"), "qty"),
-    **dict.fromkeys(("datum", "날짜"), "date"),
-    **dict.fromkeys(("händler", "shop", "vendeur", "marchand", "판매처"), "seller"),
-    **dict.fromkeys(("zustand", "état", "상태"), "condition"),
+    **dict.fromkeys(("商品名", "製品名"), "part_or_name"),
+    **dict.fromkeys(("preis", "einzelpreis", "stückpreis", "prix", "unit price"), "unit_price"),
+    **dict.fromkeys(("가격", "단가", "価格", "単価"), "unit_price"),
+    **dict.fromkeys(("währung", "devise", "통화", "通貨"), "currency"),
+    **dict.fromkeys(("menge", "anzahl", "quantité", "수량", "数量"), "qty"),
+    **dict.fromkeys(("datum", "날짜", "日付"), "date"),
+    **dict.fromkeys(("händler", "shop", "vendeur", "marchand", "판매처", "店舗"), "seller"),
+    **dict.fromkeys(("zustand", "état", "상태", "状態"), "condition"),
     **dict.fromkeys(("link", "lien"), "url"),
 }
 EARLIEST = date(2000, 1, 1)
@@ -64,6 +66,7 @@ _ODD = re.compile("[\0-\x08\x0e-\x19\x1c-\x1f]")
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")
 """What ``surrogateescape`` makes of other bytes."""
 _DATE = re.compile(r"(\d{4})[-./]?(\d{1,2})[-./]?(\d{1,2})\.?")
+_GERMAN_DATE = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})")
 _TAXES: dict[str, Tax] = {
     **dict.fromkeys(("", "unknown"), "unknown"),
     **dict.fromkeys(("yes", "true", "1", "y", "included", "포함"), "included"),
@@ -174,7 +177,8 @@ def _row(cells: dict[str, str], line: int, today: date) -> Row:
     currency = stated or told
     if currency is None:
         raise RowError("no-currency")
-    condition = read_condition(cells.get("condition", ""))
+    stated_condition = cells.get("condition", "").strip()
+    condition = read_condition(stated_condition) if stated_condition else told_condition(name)
     shipping = cells.get("shipping", "").strip()
     return Row(
         line=line,
@@ -218,11 +222,13 @@ def read_day(text: str) -> date | None:
     plain = text.strip().split("T")[0].split(" ")[0]
     if not plain:
         return None
-    parts = _DATE.fullmatch(plain)
+    german = _GERMAN_DATE.fullmatch(plain)
+    parts = german or _DATE.fullmatch(plain)
     try:
         if parts is None:
             raise ValueError(plain)
-        found = date(*map(int, parts.groups()))
+        numbers = tuple(map(int, parts.groups()))
+        found = date(*(numbers[::-1] if german else numbers))
     except ValueError:
         raise RowError("not-a-date", text=plain[:40]) from None
     if found < EARLIEST:

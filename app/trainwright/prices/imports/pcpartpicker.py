@@ -14,7 +14,8 @@ from trainwright.catalog import PartKind
 from trainwright.prices.imports.money import read_money
 from trainwright.prices.imports.own_csv import read_date
 from trainwright.prices.imports.rows import Read, Row, RowError
-from trainwright.prices.observation import Asked, PriceKind
+from trainwright.prices.imports.words import told_condition
+from trainwright.prices.observation import SECOND_HAND, Asked, PriceKind
 
 TYPES: dict[str, PartKind | None] = {
     "cpu": "cpu",
@@ -177,7 +178,8 @@ def _row(kind: str, item: str, price: str, number: int, day: date, country: str)
     bought = price.casefold().startswith("purchased for")
     text = _LINK.sub(r"\1", price)
     amount, currency, seller = _paid(text.strip()[13:].strip() if bought else text.strip(), country)
-    paid: PriceKind = "user" if bought else "new"
+    condition = told_condition(name)
+    paid: PriceKind = "user" if bought else "used" if condition in SECOND_HAND else "new"
     return Row(
         line=number,
         name=name[:300],
@@ -186,6 +188,7 @@ def _row(kind: str, item: str, price: str, number: int, day: date, country: str)
         kind=paid,
         observed=day,
         part_kind=TYPES[kind.casefold()],
+        condition=condition,
         region="GB" if country == "uk" else country.upper(),
         tax="excluded" if country == "us" and not bought else "unknown",
         seller=seller,

@@ -30,7 +30,11 @@ _CONDITIONS: dict[str, Condition] = {
     "tray": "bulk",
     "벌크": "bulk",
 }
-_TOLD = re.compile(r"(중고|리퍼비시|리퍼|해외구매|해외직구|병행수입|벌크)")
+_TOLD = re.compile(
+    r"중고|리퍼비시|리퍼|해외구매|해외직구|직구|병행수입|벌크"
+    r"|\b(?:used|refurbished|refurb|renewed|open box|oem|tray|bulk)\b",
+    re.IGNORECASE,
+)
 
 DISTRIBUTORS = (
     "제이씨현",
@@ -70,9 +74,9 @@ def read_condition(text: str) -> Condition:
 
 
 def told_condition(name: str) -> Condition:
-    """Return the condition that a name's suffix tells; new where it tells none."""
+    """Return the condition that a word of a name tells; new where none does."""
     told = _TOLD.search(name)
-    return _CONDITIONS[told[1]] if told else "new"
+    return _CONDITIONS[told[0].casefold()] if told else "new"
 
 
 def distributor(name: str) -> str:

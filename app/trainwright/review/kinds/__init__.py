@@ -9,6 +9,7 @@ from trainwright.review.kinds.huggingface import (
     TRAINING_ARGUMENTS,
     TRL_DPO,
     TRL_GRPO,
+    TRL_REWARD,
     TRL_SFT,
 )
 from trainwright.review.kinds.kind import Key, Kind, declared
@@ -16,9 +17,15 @@ from trainwright.review.kinds.lightning import LIGHTNING
 from trainwright.review.kinds.litgpt import LITGPT
 from trainwright.review.kinds.llamafactory import LLAMAFACTORY
 from trainwright.review.kinds.models import BITS_AND_BYTES, GENERATION_CONFIG, MODEL_CONFIG, PEFT
-from trainwright.review.kinds.options import DIFFUSERS_SCRIPT, OWN_SCRIPT, SCRIPT
-from trainwright.review.kinds.scripts import FROM_PRETRAINED, KBIT, UNSLOTH
-from trainwright.review.kinds.serving import LAUNCH, MODELFILE, SGLANG, VLLM
+from trainwright.review.kinds.options import DIFFUSERS_SCRIPT, OWN_SCRIPT, SCRIPT, SWIFT
+from trainwright.review.kinds.scripts import (
+    CHECKPOINTING_CALL,
+    FROM_PRETRAINED,
+    KBIT,
+    TRAINER,
+    UNSLOTH,
+)
+from trainwright.review.kinds.serving import LAUNCH, LLAMA_SERVER, MODELFILE, SGLANG, TGI, VLLM
 from trainwright.review.kinds.torchtitan import TORCHTITAN
 from trainwright.review.kinds.torchtune import TORCHTUNE
 
@@ -30,6 +37,7 @@ KINDS: Mapping[str, Kind] = {
         TRAINING_ARGUMENTS,
         TRL_SFT,
         TRL_DPO,
+        TRL_REWARD,
         TRL_GRPO,
         AXOLOTL,
         LLAMAFACTORY,
@@ -45,13 +53,18 @@ KINDS: Mapping[str, Kind] = {
         BITS_AND_BYTES,
         VLLM,
         SGLANG,
+        TGI,
+        LLAMA_SERVER,
         MODELFILE,
         LAUNCH,
         SCRIPT,
+        SWIFT,
         OWN_SCRIPT,
         DIFFUSERS_SCRIPT,
         FROM_PRETRAINED,
+        CHECKPOINTING_CALL,
         KBIT,
+        TRAINER,
         UNSLOTH,
     )
 }

@@ -2,6 +2,7 @@
 
 from trainwright.review.kinds.huggingface import ATTENTION, OPTIMIZERS
 from trainwright.review.kinds.kind import (
+    ON,
     Key,
     Kind,
     among,
@@ -28,15 +29,22 @@ def _checkpointing(value: object) -> str | None:
     )
 
 
+def _loss_of_plugins(value: object) -> str | None:
+    """``integrations/cut_cross_entropy/args.py``: on where its plugin is there."""
+    names = value if isinstance(value, list) else []
+    return "fused" if any("CutCrossEntropyPlugin" in str(name) for name in names) else None
+
+
 AXOLOTL = Kind(
     name="axolotl",
     tool="axolotl",
     keys={
         "base_model": key("model"),
-        "adapter": Key("adapter", among(ADAPTERS), lambda value: value),
+        "adapter": Key("adapter", among(ADAPTERS), {"lora": "lora", "qlora": "qlora"}.__getitem__),
         "load_in_4bit": Key("quantization", where("nf4"), lambda value: value == "nf4"),
         "load_in_8bit": Key("quantization", where("int8"), lambda value: value == "int8"),
         "rl": Key("objective", word),
+        "pretraining_dataset": Key("objective", lambda value: "pretrain" if value else None),
         "sequence_len": key("length", whole),
         "sample_packing": key("packing", truth),
         "pad_to_sequence_len": Key("padded", truth),
@@ -55,7 +63,10 @@ AXOLOTL = Kind(
         "float16": Key("precision", where("fp16")),
         "tf32": Key("tf32", truth),
         "fp8": Key("precision", where("fp8")),
-        "gradient_checkpointing": Key("checkpointing", _checkpointing, lambda v: v != "none"),
+        "gradient_checkpointing": (
+            Key("checkpointing", _checkpointing, ON),
+            Key("activation_offload", lambda value: value in ("offload", "unsloth") or None),
+        ),
         "gradient_checkpointing_kwargs.use_reentrant": key("reentrant", truth),
         "activation_offloading": Key(
             "activation_offload", lambda v: True if isinstance(v, str) and v else truth(v)
@@ -91,11 +102,14 @@ AXOLOTL = Kind(
         "device_map": Key("device_map", word),
         "liger_fused_linear_cross_entropy": Key("cross_entropy", where("fused")),
         "cut_cross_entropy": Key("cross_entropy", where("fused")),
+        "plugins": Key("cross_entropy", _loss_of_plugins),
         **{
             f"liger_{layer}": Key("liger_layers", where(True))
             for layer in ("rope", "rms_norm", "glu_activation", "layer_norm")
         },
-        "chunked_cross_entropy": Key("cross_entropy", where("chunked")),
+        "chunked_cross_entropy": Key(
+            "cross_entropy", where("chunked"), {"chunked": True, "full": False}.__getitem__
+        ),
         "eval_strategy": Key("eval_strategy", word),
         "save_strategy": Key("save_strategy", word),
         "eval_steps": Key("eval_steps", real),
@@ -127,6 +141,10 @@ AXOLOTL = Kind(
         "max_seq_length": "sequence_len",
         "cutoff_len": "sequence_len",
         "lora_rank": "lora_r",
+        **dict.fromkeys(
+            f"unsloth_{name}"
+            for name in ("cross_entropy_loss", "lora_mlp", "lora_qkv", "lora_o", "rms_norm", "rope")
+        ),
     },
     open=(
         *("datasets", "test_datasets", "pretraining_dataset", "fsdp_config", "special_tokens"),
@@ -140,5 +158,15 @@ AXOLOTL = Kind(
         *("debug", "model_kwargs", "bnb_config_kwargs"),
     ),
     strict=False,
+    # utils/schemas/validation.py of 0.19
+    exclusive=(
+        ("gradient_accumulation_steps", "batch_size"),
+        ("warmup_steps", "warmup_ratio"),
+        ("save_steps", "saves_per_epoch"),
+        ("eval_steps", "evals_per_epoch"),
+        ("val_set_size", "test_datasets"),
+        ("deepspeed", "fsdp"),
+        ("deepspeed", "fsdp_config"),
+    ),
     recipe="axolotl",
 )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from trainwright.review.kinds.kind import (
+    ON,
     Key,
     Kind,
     among,
@@ -64,8 +65,8 @@ TRAINING: dict[str, Key | tuple[Key, ...]] = {
     "fp16": Key("precision", where("fp16-mixed"), lambda value: value == "fp16-mixed"),
     "tf32": Key("tf32", truth),
     "optim": Key("optimizer", among(OPTIMIZERS), back(OPTIMIZERS)),
-    "gradient_checkpointing": Key("checkpointing", where("full", "none"), lambda v: v != "none"),
-    "activation_checkpointing": Key("checkpointing", where("full", "none"), lambda v: v != "none"),
+    "gradient_checkpointing": Key("checkpointing", where("full", "none"), ON),
+    "activation_checkpointing": Key("checkpointing", where("full", "none"), ON),
     "gradient_checkpointing_kwargs.use_reentrant": key("reentrant", truth),
     "activation_checkpointing_kwargs.use_reentrant": key("reentrant", truth),
     "activation_checkpointing_kwargs.every_n_layers": key("every", whole),
@@ -80,7 +81,7 @@ TRAINING: dict[str, Key | tuple[Key, ...]] = {
     "num_train_epochs": key("epochs", positive),
     "max_steps": key("max_steps", whole),
     "use_liger_kernel": (
-        Key("cross_entropy", where("fused")),
+        Key("cross_entropy", where("fused"), {"fused": True, "full": False}.__getitem__),
         Key("liger_layers", where(True)),
     ),
     "deepspeed": Key("deepspeed", lambda value: value or None),
@@ -95,7 +96,7 @@ TRAINING: dict[str, Key | tuple[Key, ...]] = {
     "group_by_length": key("grouping", truth),
     "train_sampling_strategy": Key("grouping", lambda value: value == "group_by_length" or None),
     "auto_find_batch_size": key("auto_find_batch", truth),
-    "eval_strategy": Key("eval_strategy", word),
+    **dict.fromkeys(("eval_strategy", "evaluation_strategy"), Key("eval_strategy", word)),
     "save_strategy": Key("save_strategy", word),
     "eval_steps": Key("eval_steps", real),
     "save_steps": Key("save_steps", real),
@@ -141,12 +142,17 @@ MOVED = {
 }
 """Keys that were arguments up to some version; one that is declared still counts as it is."""
 
+_EXCLUSIVE = (("deepspeed", "fsdp"),)
+"""``trainer.py``, __init__."""
+_GONE_VALUES = {"optim": {"adamw_hf": "adamw_torch", "adamw_apex_fused": "adamw_torch_fused"}}
+"""``OptimizerNames`` of earlier versions."""
+
 _KWARGS = (
     *("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs", "fsdp_config"),
     *("lr_scheduler_kwargs", "accelerator_config", "liger_kernel_config", "parallelism_config"),
     *("optim_args", "deepspeed", "model_init_kwargs", "dataset_kwargs", "trackio_space_id"),
     *("report_to", "debug", "fsdp", "label_names", "include_for_metrics", "quantization_config"),
-    *("ref_model_init_kwargs", "chat_template_kwargs", "generation_kwargs", "datasets"),
+    *("ref_model_init_kwargs", "chat_template_kwargs", "generation_kwargs", "datasets", "config"),
 )
 
 TRAINING_ARGUMENTS = Kind(
@@ -159,6 +165,8 @@ TRAINING_ARGUMENTS = Kind(
     otherwise={"precision": "fp32", "optimizer": "adamw", "adapter": "none"},
     moved=MOVED,
     open=_KWARGS,
+    exclusive=_EXCLUSIVE,
+    gone_values=_GONE_VALUES,
     recipe="hf-trainer",
 )
 
@@ -174,15 +182,16 @@ DTYPES = {
 MODEL = {
     "model_name_or_path": key("model"),
     "dtype": Key("weights_dtype", among(DTYPES)),
+    "torch_dtype": Key("weights_dtype", among(DTYPES)),
     "attn_implementation": Key("attention", among(ATTENTION)),
-    "use_peft": Key("adapter", where("lora")),
+    "use_peft": Key("adapter", where("lora"), {"lora": True, "none": False}.__getitem__),
     "lora_r": key("rank", whole),
     "lora_alpha": key("alpha", positive),
     "lora_dropout": key("dropout", real),
     "lora_target_modules": Key("targets", names),
     "use_rslora": Key("variant", where("rslora")),
     "use_dora": Key("variant", where("dora")),
-    "load_in_4bit": Key("quantization", where("nf4")),
+    "load_in_4bit": Key("quantization", where("nf4"), {"nf4": True}.__getitem__),
     "load_in_8bit": Key("quantization", where("int8")),
     "use_bnb_nested_quant": Key("double_quantization", truth),
     "model_init_kwargs.dtype": Key("weights_dtype", among(DTYPES)),
@@ -240,6 +249,8 @@ def _trl(
         moved=_TRL_MOVED,
         open=_KWARGS,
         extended=True,
+        exclusive=(*_EXCLUSIVE, ("generation_batch_size", "steps_per_generation")),
+        gone_values=_GONE_VALUES,
         recipe="trl-sft",
     )
 
@@ -262,12 +273,16 @@ TRL_DPO = _trl(
         *("rpo_alpha", "sync_ref_model", "ref_model_init_kwargs", "f_divergence_type"),
     },
     "dpo",
+    {"precompute_ref_log_probs": Key("precomputed", truth)},
 )
+TRL_REWARD = _trl("trl-reward", "TRL RewardConfig", {"center_rewards_coefficient"}, "reward")
 _GRPO: dict[str, Key | tuple[Key, ...]] = {
     "max_completion_length": key("completion", whole),
     "num_generations": key("generations", whole),
     "use_vllm": key("uses_vllm", truth),
     "vllm_mode": Key("vllm_mode", word),
+    "steps_per_generation": Key("generation_steps", whole),
+    "generation_batch_size": Key("generation_batch", whole),
     "vllm_gpu_memory_utilization": key("vllm_share", positive),
 }
 TRL_GRPO = _trl(

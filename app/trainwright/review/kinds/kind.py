@@ -46,6 +46,10 @@ class Kind:
     """Whether scripts of its users declare keys of their own beside the tool's."""
     traced: bool = False
     """Whether the model is built from the whole file, so that each of its keys counts."""
+    exclusive: tuple[tuple[str, str], ...] = ()
+    """Pairs of keys that the tool refuses together."""
+    gone_values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Key -> values that the tool no longer takes, with what to write in their place."""
     recipe: str | None = None
     """Of ``workload/recipes.py``: the loop that runs the step."""
 
@@ -157,6 +161,10 @@ def back(words: Mapping[str, Any]) -> Callable[[Any], Any]:
 def key(fact: str, read: Callable[[Any], Any] = word) -> Key:
     """Return a key that is written as it is read."""
     return Key(fact, read, lambda value: value)
+
+
+ON = {"full": True, "none": False}.__getitem__
+"""Writes checkpointing as a switch; no other word of it."""
 
 
 def names(value: Any) -> tuple[str, ...] | None:

@@ -40,11 +40,11 @@ def _devices(value: Any) -> int | None:
     """A number, a list of GPUs, or "auto" and -1 for all that there are."""
     if value in ("auto", -1, "-1"):
         return None
-    if isinstance(value, list):
-        return len(value)
     if isinstance(value, str) and "," in value:
-        return len([part for part in value.split(",") if part.strip()])
-    return whole(value)
+        value = [part for part in value.split(",") if part.strip()]
+    if value == []:
+        raise ValueError(value)
+    return len(value) if isinstance(value, list) else whole(value)
 
 
 LIGHTNING = Kind(
@@ -104,7 +104,7 @@ LIGHTNING = Kind(
     open=(
         *("model", "data", "optimizer", "lr_scheduler", "seed_everything", "ckpt_path", "fit"),
         *("trainer.strategy", "trainer.callbacks", "trainer.logger", "trainer.plugins"),
-        *("trainer.profiler", "class_path", "init_args"),
+        *("trainer.profiler", "class_path", "init_args", "config"),
     ),
     recipe="lightning",
 )

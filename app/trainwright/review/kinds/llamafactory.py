@@ -2,9 +2,11 @@
 
 from trainwright.review.kinds.huggingface import MOVED, TRAINING
 from trainwright.review.kinds.kind import (
+    ON,
     Key,
     Kind,
     among,
+    back,
     key,
     names,
     positive,
@@ -27,26 +29,27 @@ LLAMAFACTORY = Kind(
     | {
         "model_name_or_path": key("model"),
         "stage": Key("objective", among(OBJECTIVES)),
-        "finetuning_type": Key("adapter", among(ADAPTERS)),
-        "lora_rank": key("rank", whole),
+        "finetuning_type": Key("adapter", among(ADAPTERS), back(ADAPTERS)),
+        # hparams/finetuning_args.py, __post_init__: alpha is twice the rank where nobody says it.
+        "lora_rank": (key("rank", whole), Key("usual_alpha", lambda value: 2 * int(value))),
         "lora_alpha": key("alpha", positive),
         "lora_dropout": key("dropout", real),
         "lora_target": Key("targets", names),
         "use_rslora": Key("variant", where("rslora")),
         "use_dora": Key("variant", where("dora")),
-        "quantization_bit": Key("quantization", among(BITS)),
+        "quantization_bit": Key("quantization", among(BITS), {"nf4": 4, "int8": 8}.__getitem__),
         "double_quantization": key("double_quantization", truth),
         "cutoff_len": key("length", whole),
         "packing": key("packing", truth),
         "neat_packing": Key("packing", where(True)),
         "flash_attn": Key("attention", among(KERNELS)),
         "disable_gradient_checkpointing": Key(
-            "checkpointing", where("none", "full"), lambda value: value == "none"
+            "checkpointing", where("none", "full"), lambda value: not ON(value)
         ),
         "use_reentrant_gc": key("reentrant", truth),
         "pure_bf16": Key("precision", where("bf16")),
         "enable_liger_kernel": (
-            Key("cross_entropy", where("fused")),
+            Key("cross_entropy", where("fused"), {"fused": True, "full": False}.__getitem__),
             Key("liger_layers", where(True)),
         ),
         "max_samples": key("samples", whole),

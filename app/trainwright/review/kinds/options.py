@@ -1,6 +1,8 @@
 """Kinds: what follows a script's name on a command line."""
 
-from trainwright.review.kinds.huggingface import MOVED, OPTIMIZERS, TRL
+from typing import Any
+
+from trainwright.review.kinds.huggingface import ATTENTION, DTYPES, MOVED, OPTIMIZERS, TRL
 from trainwright.review.kinds.kind import (
     Key,
     Kind,
@@ -13,6 +15,13 @@ from trainwright.review.kinds.kind import (
     whole,
     word,
 )
+from trainwright.review.kinds.lightning import PRECISION
+
+
+def _restored(value: Any) -> str:
+    """Return the model of a NeMo file."""
+    return str(value).removesuffix(".nemo")
+
 
 _COMMON: dict[str, Key | tuple[Key, ...]] = TRL | {
     "block_size": key("length", whole),
@@ -32,9 +41,6 @@ _COMMON: dict[str, Key | tuple[Key, ...]] = TRL | {
     "workers": key("num_workers", count),
     "lora_rank": key("rank", whole),
     "use_lora": Key("adapter", where("lora")),
-    # ms-swift's names
-    "train_type": Key("adapter", among({"lora": "lora", "full": "none"})),
-    "tuner_type": Key("adapter", among({"lora": "lora", "full": "none"})),
     "target_modules": Key("targets", names),
 }
 _IMAGES = {
@@ -61,6 +67,27 @@ _MEGATRON = {
     "recompute_granularity": Key("checkpointing", word),
 }
 """Of ``megatron/training/arguments.py``; it builds models from sizes, which no plan does."""
+_HYDRA: dict[str, Key | tuple[Key, ...]] = {
+    "trainer.devices": key("devices", whole),
+    "trainer.num_nodes": key("nodes", whole),
+    "trainer.precision": Key("precision", among(PRECISION)),
+    "trainer.accumulate_grad_batches": key("accumulation", whole),
+    "trainer.max_steps": key("max_steps", whole),
+    "model.restore_from_path": key("model", _restored),
+    "model.micro_batch_size": key("micro_batch", whole),
+    "model.global_batch_size": key("global_batch", whole),
+    "model.tensor_model_parallel_size": key("tensor", whole),
+    "model.pipeline_model_parallel_size": key("pipeline", whole),
+    "model.encoder_seq_length": key("length", whole),
+    "model.data.max_seq_length": key("length", whole),
+    "model.data.train_ds.max_seq_length": key("length", whole),
+    "model.data.train_ds.num_workers": key("num_workers", count),
+    "model.peft.peft_scheme": Key("adapter", among({"lora": "lora", "none": "none"})),
+    "model.peft.lora_tuning.adapter_dim": key("rank", whole),
+    "model.optim.lr": key("learning_rate", positive),
+}
+"""NeMo 1's and Lightning's names, as Hydra's ``key=value`` or as options."""
+_COMPUTED = {"bfloat16": "bf16-mixed", "float16": "fp16-mixed", "float32": "fp32"}
 _PLAIN = {"precision": "fp32", "optimizer": "adamw", "adapter": "none"}
 
 SCRIPT = Kind(
@@ -82,10 +109,44 @@ SCRIPT = Kind(
     recipe="hf-trainer",
 )
 """A script that parses TrainingArguments, and options of its own."""
+_TUNERS = Key("adapter", among({"lora": "lora", "full": "none"}))
+_ZERO = {"zero0": "ddp", "zero1": "zero1", "zero2": "zero2", "zero3": "zero3"}
+SWIFT = Kind(
+    name="swift",
+    tool="ms-swift",
+    keys=_COMMON
+    | {
+        "train_type": _TUNERS,
+        "tuner_type": _TUNERS,
+        "sft_type": _TUNERS,
+        "torch_dtype": (
+            Key("weights_dtype", among(DTYPES)),
+            Key("precision", among(_COMPUTED)),
+        ),
+        "quant_bits": Key("quantization", among({"4": "nf4", "8": "int8"})),
+        "deepspeed": Key(
+            "strategy",
+            lambda value: _ZERO.get(str(value).partition("_")[0]),
+        ),
+        "attn_impl": Key("attention", among(ATTENTION | {"flash_attn": "flash"})),
+    },
+    marks=frozenset({"train_type", "tuner_type", "torch_dtype"}),
+    # Instruction/Command-line-parameters.md of 3.9: LoRA of rank 8 on all linear layers, with
+    # gradient checkpointing; torch_dtype is the model's, which is bf16 as a rule.
+    otherwise={
+        **{"precision": "bf16-mixed", "optimizer": "adamw", "adapter": "lora", "rank": 8},
+        **{"alpha": 32.0, "dropout": 0.05, "targets": ("all-linear",), "checkpointing": "full"},
+        **{"micro_batch": 1, "num_workers": 1},
+    },
+    open=("",),
+    strict=False,
+    extended=True,
+    recipe="hf-trainer",
+)
 OWN_SCRIPT = Kind(
     name="own-script",
     tool="a training script's options",
-    keys=_COMMON | _IMAGES | _TIMM | _MEGATRON,
+    keys=_COMMON | _IMAGES | _TIMM | _MEGATRON | _HYDRA,
     marks=frozenset(),
     otherwise=_PLAIN,
     open=("",),

@@ -27,13 +27,31 @@ FROM_PRETRAINED = Kind(
         "load_in_4bit": Key("quantization", where("nf4")),
         "load_in_8bit": Key("quantization", where("int8")),
         "use_cache": Key("use_cache", truth),
+        "low_cpu_mem_usage": Key("low_cpu_memory", truth),
     },
     marks=frozenset(),
-    moved={"torch_dtype": "dtype", "use_auth_token": "token", "use_flash_attention_2":
-           "attn_implementation", "load_in_4bit": "quantization_config", "load_in_8bit":
-           "quantization_config"},
+    moved={"torch_dtype": "dtype", "use_auth_token": "token", "low_cpu_mem_usage": None,
+           "use_flash_attention_2": "attn_implementation",
+           "load_in_4bit": "quantization_config", "load_in_8bit": "quantization_config"},
     open=("",),
 )  # fmt: skip
+TRAINER = Kind(
+    name="trainer",
+    tool="a trainer of TRL",
+    keys={"model": key("model", lambda value: value if isinstance(value, str) else None)},
+    marks=frozenset(),
+    open=("",),
+)
+CHECKPOINTING_CALL = Kind(
+    name="checkpointing-call",
+    tool="gradient_checkpointing_enable",
+    keys={
+        "enabled": Key("checkpointing", where("full")),
+        "gradient_checkpointing_kwargs.use_reentrant": key("reentrant", truth),
+    },
+    marks=frozenset(),
+    open=("",),
+)
 KBIT = Kind(
     name="kbit",
     tool="prepare_model_for_kbit_training",

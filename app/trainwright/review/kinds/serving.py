@@ -90,12 +90,9 @@ SGLANG = Kind(
         "dtype": Key("precision", among(DTYPES), lambda v: {"fp16": "half"}.get(v, "bfloat16")),
         "context-length": key("context", whole),
         "mem-fraction-static": key("memory_share", positive),
-        "tp-size": key("tensor", whole),
-        "tp": key("tensor", whole),
-        "tensor-parallel-size": key("tensor", whole),
-        "dp-size": key("replicas", whole),
-        "dp": key("replicas", whole),
-        "pp-size": key("pipeline", whole),
+        **dict.fromkeys(("tp-size", "tp", "tensor-parallel-size"), key("tensor", whole)),
+        **dict.fromkeys(("dp-size", "dp", "data-parallel-size"), key("replicas", whole)),
+        **dict.fromkeys(("pp-size", "pp", "pipeline-parallel-size"), key("pipeline", whole)),
         "max-running-requests": key("most_requests", whole),
         "quantization": Key("weights", among(WEIGHTS)),
         "kv-cache-dtype": Key("kv_cache", among(CACHES), lambda value: value),
@@ -119,6 +116,11 @@ def quantization(value: Any) -> str | None:
     text = str(value).lower()
     found = [word for word in _QUANTS if word in text]
     return max(found, key=len) if found else None
+
+
+def _layers(value: Any) -> int | None:
+    """Return the layers on the GPU; None for all that fit."""
+    return None if str(value) in ("auto", "all", "-1") else int(value)
 
 
 MODELFILE = Kind(
@@ -163,12 +165,62 @@ MODELFILE = Kind(
     },
     strict=False,
 )
+
+
+def _each_node(value: Any) -> int | None:
+    """Return the processes of a node; None for one on each GPU, whose words torchrun has."""
+    return None if value in ("gpu", "auto") else whole(value)
+
+
+def _allotted(value: Any) -> int | None:
+    """Return the GPUs of ``gpu:a100:4``, ``a100:4`` or ``4``; None where it is of other things."""
+    name, _, count = str(value).rpartition(":")
+    return whole(count or 1) if not name or "gpu" in name or name.isalnum() else None
+
+
+TGI = Kind(
+    name="tgi",
+    tool="Text Generation Inference",
+    keys={
+        "model-id": key("model"),
+        "max-total-tokens": key("context", whole),
+        "max-input-tokens": Key("prompt", whole),
+        "max-input-length": Key("prompt", whole),
+        "num-shard": key("tensor", whole),
+        "max-batch-size": key("most_requests", whole),
+        "cuda-memory-fraction": key("memory_share", positive),
+        "quantize": Key("weights", among(WEIGHTS | {"eetq": "int8", "bitsandbytes-nf4": "nf4"})),
+        "kv-cache-dtype": Key("kv_cache", among(CACHES), lambda value: value),
+        "dtype": Key("precision", among(DTYPES), lambda v: {"fp16": "float16"}.get(v, "bfloat16")),
+    },
+    marks=frozenset({"model-id", "max-total-tokens", "num-shard"}),
+    # launcher/src/main.rs: cuda_memory_fraction 1.0. Plans have no engine of that name, and vLLM's
+    # pages of keys and values are the nearest.
+    otherwise={"engine": "vllm"},
+    open=("",),
+)
+_CACHE_TYPES = {"f16": "fp16", "bf16": "bf16", "q8_0": "int8", "f32": None, "q4_0": None}
+LLAMA_SERVER = Kind(
+    name="llama-server",
+    tool="llama.cpp",
+    keys={
+        **dict.fromkeys(("m", "model", "hf", "hf-repo"),
+                        (key("model", word), Key("weights", quantization))),
+        **dict.fromkeys(("c", "ctx-size"), key("context", whole)),
+        **dict.fromkeys(("n", "predict", "n-predict"), key("new_tokens", whole)),
+        **dict.fromkeys(("ngl", "gpu-layers", "n-gpu-layers"), Key("layers_on_gpu", _layers)),
+        **dict.fromkeys(("np", "parallel"), key("most_requests", whole)),
+        **dict.fromkeys(("ctk", "cache-type-k"), Key("kv_cache", among(_CACHE_TYPES))),
+    },
+    marks=frozenset({"n-gpu-layers", "ctx-size", "hf-repo"}),
+    otherwise={"engine": "llama.cpp"},
+    open=("",),
+)  # fmt: skip
 LAUNCH = Kind(
     name="launch",
     tool="torchrun",
     keys={
-        "nproc_per_node": key("devices", whole),
-        "nproc-per-node": key("devices", whole),
+        **dict.fromkeys(("nproc_per_node", "nproc-per-node"), key("devices", _each_node)),
         "nnodes": key("nodes", lambda value: whole(str(value).rpartition(":")[2])),
         "num_processes": key("processes", whole),
         "num_machines": key("nodes", whole),
@@ -183,6 +235,9 @@ LAUNCH = Kind(
         "zero_stage": Key("stage", among({"0": "ddp", "1": "zero1", "2": "zero2", "3": "zero3"})),
         "multi_gpu": Key("strategy", lambda value: "ddp"),
         "use_fsdp": Key("strategy", lambda value: "fsdp2"),
+        "N": key("nodes", whole),
+        "gres": Key("allotted", _allotted),
+        "gpus-per-node": Key("allotted", _allotted),
     },
     marks=frozenset(),
     open=("",),

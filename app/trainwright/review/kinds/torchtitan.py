@@ -30,6 +30,7 @@ TORCHTITAN = Kind(
     keys={
         "model.name": key("model_family"),
         "model.flavor": key("flavor"),
+        "model.hf_assets_path": key("model"),
         "training.local_batch_size": key("micro_batch", whole),
         "training.batch_size": key("micro_batch", whole),
         "training.global_batch_size": key("global_batch", whole),
@@ -52,7 +53,10 @@ TORCHTITAN = Kind(
         "activation_checkpoint.mode": Key("checkpointing", among(MODES), lambda value: value),
         "activation_checkpoint.selective_ac_option": Key("every", _every),
         "parallelism.data_parallel_replicate_degree": Key("replicate", whole),
-        "parallelism.data_parallel_shard_degree": Key("shard", whole),
+        "parallelism.data_parallel_shard_degree": (
+            Key("shard", whole),
+            Key("shard_rest", lambda value: value == -1 or None),
+        ),
         "parallelism.tensor_parallel_degree": key("tensor", whole),
         "parallelism.pipeline_parallel_degree": key("pipeline", whole),
         "parallelism.context_parallel_degree": key("context_parallel", whole),
@@ -90,6 +94,6 @@ TORCHTITAN = Kind(
         "checkpoint.interval_type": None,
         "float8.enable_float8_linear": "model.converters",
     },
-    open=("training.dataloader", "experimental.custom_args"),
+    open=("training.dataloader", "experimental.custom_args", "quantize"),
 )
 """Of 0.2. From 0.3 on its configs are Python, which ``python_script`` reads."""

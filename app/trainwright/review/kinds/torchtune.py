@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from trainwright.review.kinds.kind import (
+    ON,
     Key,
     Kind,
     among,
@@ -55,6 +56,12 @@ def _attention(value: Any) -> tuple[str, ...]:
     return tuple("o_proj" if name == "output_proj" else name for name in names(value) or ())
 
 
+def _objective(value: Any) -> str | None:
+    """Return what a loss of ``torchtune.rlhf.loss`` trains for."""
+    name = str(value).rpartition(".")[2].removesuffix("Loss").lower()
+    return name if ".rlhf." in str(value) else None
+
+
 TORCHTUNE = Kind(
     name="torchtune",
     tool="torchtune",
@@ -72,9 +79,7 @@ TORCHTUNE = Kind(
         "gradient_accumulation_steps": key("accumulation", whole),
         "epochs": key("epochs", positive),
         "dtype": Key("precision", among(DTYPES), lambda value: value),
-        "enable_activation_checkpointing": Key(
-            "checkpointing", where("full", "none"), lambda value: value != "none"
-        ),
+        "enable_activation_checkpointing": Key("checkpointing", where("full", "none"), ON),
         "enable_activation_offloading": key("activation_offload", truth),
         "optimizer._component_": Key("optimizer", _optimizer),
         "optimizer.lr": key("learning_rate", positive),
@@ -86,9 +91,12 @@ TORCHTUNE = Kind(
         "fsdp_cpu_offload": key("offload_params", truth),
         "tensor_parallel_dim": key("tensor", whole),
         "data_parallel_shard_dim": Key("shard", whole),
-        "loss._component_": Key(
-            "cross_entropy",
-            lambda value: "chunked" if "Linear" in value or "Chunk" in value else None,
+        "loss._component_": (
+            Key(
+                "cross_entropy",
+                lambda value: "chunked" if "Linear" in value or "Chunk" in value else None,
+            ),
+            Key("objective", _objective),
         ),
         "num_workers": key("num_workers", count),
     },

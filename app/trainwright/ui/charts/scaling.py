@@ -44,7 +44,8 @@ class ScalingChart(Painted):
         return [
             (
                 tr("ui.chart.scaling.gpus", gpus=point.gpus),
-                f"{tick_text(round(1 + point.gain, 3))}× ({percent(point.efficiency.value)})",
+                f"{tick_text(round(1 + point.gain, 3))}× ({percent(point.efficiency.value)})"
+                + ("" if point.fits else f" – {tr('cli.scaling.too-few')}"),
             )
             for point in self._points
         ]
@@ -73,7 +74,8 @@ class ScalingChart(Painted):
                     px=tokens.MICRO, colour="text3", align="right")  # fmt: skip
         for index, point in enumerate(self._points):
             d.write(x(index) - 24, y.start + 4, 48, 14, str(point.gpus),
-                    px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip
+                    px=tokens.MICRO, colour="text3" if point.fits else "no",
+                    align="centre")  # fmt: skip
         d.write(w - _RIGHT + 10, y.start + 4, _RIGHT - 10, 14, "GPU", px=tokens.MICRO,
                 colour="text3")  # fmt: skip
 

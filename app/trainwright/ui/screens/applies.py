@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from trainwright.plan.chosen import in_force
 from trainwright.plan.schema import Plan
+from trainwright.workload.objectives import TASKS
 
 
 def trains(plan: Plan) -> bool:
@@ -14,6 +15,11 @@ def trains(plan: Plan) -> bool:
 def trains_text(plan: Plan) -> bool:
     """Return whether tokens are trained on."""
     return plan.workload.trains and plan.workload.inputs.sequence_length is not None
+
+
+def has_objective(plan: Plan) -> bool:
+    """Return whether there is a choice of what a language model is trained for."""
+    return plan.workload.task in TASKS and trains_text(plan)
 
 
 def has_input(name: str) -> Callable[[Plan], bool]:

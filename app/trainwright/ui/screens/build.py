@@ -221,6 +221,9 @@ class BuildScreen(Scroll):
         shown = builds.builds or ((builds.cheapest,) if builds.cheapest is not None else ())
         for rank, candidate in enumerate(shown, start=1):
             self._list.addWidget(self._card(rank, candidate))
+        if builds.builds and builds.cheapest is not None:
+            self._list.addWidget(Heading(Message.of("pc.build.beyond")))
+            self._list.addWidget(self._card(len(shown) + 1, builds.cheapest))
         self._list.addStretch(1)
         self.costs.show_builds(shown)
         self._show_chart(builds)

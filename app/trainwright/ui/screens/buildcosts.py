@@ -11,7 +11,7 @@ from trainwright.plan.schema import Plan, PlannedRates
 from trainwright.prices import Currency
 from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, language, tr
-from trainwright.ui.money import amount
+from trainwright.ui.money import amount, rates_of
 from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Heading, Label, Surface, clear
 from trainwright.ui.widgets.buildcards import title_of
@@ -75,13 +75,13 @@ class RunCosts(Surface):
         self.energy.setAccessibleName(tr(f"pc.cost.energy.{kind}"))
         own = rates.household_kwh if currency == "KRW" else rates.usd_per_kwh
         self.energy.setText("" if own is None else f"{own:g}")
-        self.energy.setPlaceholderText(f"{_assumed(currency):g} ({tr('pc.cost.assumed')})")
+        self.energy.setPlaceholderText(_otherwise(plan, currency))
         self._show_rows(plan, currency)
 
     def _show_rows(self, plan: Plan, currency: Currency) -> None:
         from trainwright.build.wished import cloud_rate
 
-        rates = plan.limits.rates
+        rates = rates_of(plan)
         cloud = cloud_rate(rates, currency, 1)
         clear(self._rows)
         columns = ("build", "energy", *(("rented", "even") if cloud is not None else ()))
@@ -163,10 +163,16 @@ def _rate(text: str, usual: Currency) -> str | None:
     return f"{value:.4f}".rstrip("0").rstrip(".") + f" {currency or usual}{ending}"
 
 
-def _assumed(currency: Currency) -> float:
+def _otherwise(plan: Plan, currency: Currency) -> str:
+    """Return what counts where the plan says nothing: the usual value, or one that is assumed."""
     from trainwright.build.cost import HOUSEHOLD_KWH, USD_PER_KWH
 
-    return HOUSEHOLD_KWH if currency == "KRW" else USD_PER_KWH
+    rates = rates_of(plan)
+    won = currency == "KRW"
+    known = rates.household_kwh if won else rates.usd_per_kwh
+    if known is not None:
+        return f"{known:g}"
+    return f"{HOUSEHOLD_KWH if won else USD_PER_KWH:g} ({tr('pc.cost.assumed')})"
 
 
 def _note(rates: PlannedRates, currency: Currency, cloud: float | None) -> Text:

@@ -40,7 +40,7 @@ class Question(Surface):
         self._session = session
         head = QHBoxLayout()
         head.setSpacing(tokens.M)
-        head.addWidget(Heading(Message.of("pc.build.title"), Message.of("pc.build.note")), 1)
+        head.addWidget(Heading(Message.of("ui.place.build"), Message.of("pc.build.note")), 1)
         ways = [
             ("buy", Message.of("pc.build.way.buy")),
             ("upgrade", Message.of("pc.build.way.upgrade")),

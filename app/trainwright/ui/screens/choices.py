@@ -1,9 +1,15 @@
 """What the rows of the plan form offer, in their order."""
 
+from collections.abc import Sequence
+
+from trainwright.messages import Message
+from trainwright.ui.widgets.controls import Choice
 from trainwright.workload.engines import GGUF, WEIGHTS
 from trainwright.workload.recipes import RECIPES as RECIPE_DATA
 
 TASKS = ("pretrain", "full", "lora", "qlora", "prompt", "prefix", "infer")
+OBJECTIVES = ("next-token", "dpo", "reward")
+REFERENCES = ("model", "adapter-off", "precomputed")
 PRECISIONS = ("fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp16")
 CHECKPOINTING = (
     "none",
@@ -47,3 +53,21 @@ GRADIENTS = ("after-step", "before-backward", "zeroed")
 ENGINES = tuple(WEIGHTS)
 VARIANTS = ("lora", "rslora", "dora")
 KV_CACHE = ("fp32", "bf16", "fp16", "fp8", "int8")
+
+
+def named(kind: str, keys: Sequence[str]) -> list[Choice]:
+    """Return choices that have a name in each language."""
+    return [(key, Message.of(f"ui.{kind}.{key}")) for key in keys]
+
+
+def verbatim(keys: Sequence[str]) -> list[Choice]:
+    """Return choices that everyone writes alike."""
+    return [(key, key) for key in keys]
+
+
+def weights(keys: Sequence[str]) -> list[Choice]:
+    """Return types of weights; files of llama.cpp have names that everyone writes alike."""
+    known = ("none", "nf4", "fp4", "int8", "int4", "fp8")
+    return [
+        (key, Message.of(f"ui.quantization.{key}") if key in known else key.upper()) for key in keys
+    ]

@@ -55,7 +55,7 @@ class ComputerScreen(Scroll):
         column = QVBoxLayout(inner)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(tokens.L)
-        column.addWidget(Label(Message.of("ui.computer.title"), px=tokens.DISPLAY, weight=600))
+        column.addWidget(Label(Message.of("ui.place.computer"), px=tokens.DISPLAY, weight=600))
         self.says = Label(Message.of("ui.computer.lead"), px=tokens.SECTION, colour="text2",
                           wrap=True)  # fmt: skip
         column.addWidget(self.says)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from PySide6.QtCore import QModelIndex, Qt
-from PySide6.QtGui import QGuiApplication, QStandardItem, QStandardItemModel
+from PySide6.QtCore import QModelIndex, Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QGuiApplication, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -14,8 +14,10 @@ from PySide6.QtWidgets import (
 )
 
 from trainwright.export import TARGETS, Reasons, files, target, write
+from trainwright.export.header import start_of
 from trainwright.messages import Message, UserError
 from trainwright.plan.report import Verdict
+from trainwright.quoting import shell_word
 from trainwright.ui import filedialogs, tokens
 from trainwright.ui.i18n import language, tr
 from trainwright.ui.preferences import Preferences
@@ -37,6 +39,7 @@ class ExportScreen(QWidget):
         self._target = next(iter(TARGETS))
         self._files: dict[str, str] = {}
         self._shown = ""
+        self._goal = Path()
         line = QHBoxLayout(self)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(0)
@@ -93,6 +96,12 @@ class ExportScreen(QWidget):
         column.setSpacing(tokens.M)
         self._warning = Strip("warning-fill", "tight")
         column.addWidget(self._warning)
+        self.saved = Strip("check-circle-fill", "fits")
+        self.saved.offer(Button(Message.of("ui.export.open"), small=True), "open")
+        self.saved.offer(Button(Message.of("ui.export.commands"), small=True), "copy")
+        self.saved.answered.connect(self._go_on)
+        self.saved.hide()
+        column.addWidget(self.saved)
         card = Surface(padding=(tokens.L, tokens.M, tokens.M, tokens.M))
         head = QHBoxLayout()
         self._name = Label(px=tokens.SECTION, weight=600)
@@ -184,6 +193,8 @@ class ExportScreen(QWidget):
     def _show_files(self, made: dict[str, str]) -> None:
         names = list(made)
         same = names == list(self._files)
+        if made != self._files:
+            self.saved.hide()  # it spoke of other files
         self._files = made
         if self._shown not in made:
             self._shown = names[0] if names else ""
@@ -246,5 +257,19 @@ class ExportScreen(QWidget):
             self._session.noticed.emit(error.message)
             return False
         self._preferences.export_folder = folder
+        self._goal = goal
         self._session.noticed.emit(Message.of("ui.export.saved", path=str(goal)))
+        commands = start_of(self._files)
+        said = Message.of("ui.export.next", command=commands[-1]) if commands else None
+        self.saved.label.tell(said or Message.of("ui.export.saved", path=str(goal)))
+        self.saved.show()
         return True
+
+    def _go_on(self, answer: str) -> None:
+        """Open the folder of the files, or copy what starts them."""
+        if answer == "open":
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._goal)))
+            return
+        lines = (f"cd {shell_word(str(self._goal))}", *start_of(self._files))
+        QGuiApplication.clipboard().setText("\n".join(lines))
+        self._session.noticed.emit(Message.of("ui.copied"))

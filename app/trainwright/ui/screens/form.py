@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QWidget
 
 from trainwright.plan.schema import Plan
 from trainwright.ui import tokens
-from trainwright.ui.i18n import Text, say
+from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.widgets.base import Heading, Label
-from trainwright.ui.widgets.buttons import Lock
+from trainwright.ui.widgets.buttons import HelpMark, Lock
 from trainwright.ui.widgets.controls import Combo, Control
 from trainwright.workload import FullSettings
 
@@ -23,7 +23,8 @@ class Row:
     """One line of the form; ``lock`` is None where nothing can be free."""
 
     key: str
-    label: Label
+    label: QWidget
+    """With the mark of its lesson, where it has one."""
     control: QWidget
     lock: Lock | None = None
     value: ValueOf | None = None
@@ -94,7 +95,9 @@ class Group(QWidget):
         self._grid.addWidget(row.control, self._next, 1, 1, 1 if row.lock else 2)
         if row.lock is not None:
             self._grid.addWidget(row.lock, self._next, 2)
-        row.label.setBuddy(row.control)
+        named = row.label if isinstance(row.label, Label) else row.label.findChild(Label)
+        if named is not None:
+            named.setBuddy(row.control)
         self._next += 1
         return row
 
@@ -112,6 +115,20 @@ def pair(first: Control, second: Control) -> QWidget:
     line.setSpacing(tokens.S)
     line.addWidget(first, 4)
     line.addWidget(second, 3)
+    return holder
+
+
+def taught(label: Label, teach: Callable[[], None]) -> QWidget:
+    """Return a label with a mark beside it that opens a lesson."""
+    holder = QWidget()
+    line = QHBoxLayout(holder)
+    line.setContentsMargins(0, 0, 0, 0)
+    line.setSpacing(2)
+    mark = HelpMark(tr("ui.form.learn", name=label.text()))
+    mark.clicked.connect(teach)
+    line.addWidget(label)
+    line.addWidget(mark)
+    line.addStretch(1)
     return holder
 
 

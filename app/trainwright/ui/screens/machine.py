@@ -81,7 +81,7 @@ class MachineScreen(Scroll):
         line = QHBoxLayout()
         line.setContentsMargins(0, tokens.S, 0, 0)
         line.setSpacing(tokens.S)
-        find = Button(Message.of("pc.machine.find"), "primary", "shopping-cart")
+        find = Button(Message.of("ui.place.build"), "primary", "shopping-cart")
         find.clicked.connect(self._find)
         browse = Button(Message.of("pc.machine.browse"), "secondary", "books")
         browse.clicked.connect(self._browse)

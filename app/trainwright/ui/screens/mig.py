@@ -73,7 +73,7 @@ class MigScreen(QWidget):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(tokens.L, tokens.M, tokens.L, 0)
         outer.setSpacing(tokens.M)
-        self._head = head = MigHead()
+        self._head = head = MigHead(lambda: self._session.lesson_wanted.emit("sharing"))
         outer.addWidget(head)
         self.gpu, self.number = head.gpu, head.number
         self.undo, self.redo = head.undo, head.redo

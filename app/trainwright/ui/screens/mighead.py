@@ -1,5 +1,7 @@
 """The head of the MIG screen, and the line below its board that says what happened."""
 
+from collections.abc import Callable
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -8,14 +10,14 @@ from trainwright.mig.boards import MOST_GPUS
 from trainwright.ui import tokens
 from trainwright.ui.screens.computer import Glyph
 from trainwright.ui.widgets.base import Label, clear
-from trainwright.ui.widgets.buttons import Button
+from trainwright.ui.widgets.buttons import Button, HelpMark
 from trainwright.ui.widgets.controls import Combo, Stepper
 
 
 class MigHead(QWidget):
     """Title, GPU, number of GPUs, and the buttons beside them."""
 
-    def __init__(self) -> None:
+    def __init__(self, teach: Callable[[], None]) -> None:
         super().__init__()
         self.gpu = Combo((), "", name=Message.of("ui.mig.gpu"))
         self.gpu.setMaximumWidth(320)
@@ -27,17 +29,19 @@ class MigHead(QWidget):
         current = Message.of("ui.mig.current")
         self.current = Button(current, "secondary", "download-simple", small=True)
         self.current.hide()
+        self.learn = HelpMark(Message.of("lesson.sharing"))
+        self.learn.clicked.connect(teach)
         self._lay_out()
 
     def _lay_out(self) -> None:
         line = QHBoxLayout(self)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(tokens.S)
-        line.addWidget(Label(Message.of("ui.mig.title"), px=tokens.FIGURE, weight=600))
+        line.addWidget(Label(Message.of("ui.place.mig"), px=tokens.FIGURE, weight=600))
         line.addSpacing(tokens.M)
         line.addWidget(self.gpu)
         line.addWidget(Label(Message.of("ui.mig.gpus"), px=tokens.LABEL, colour="text2"))
-        for control in (self.number, self.undo, self.redo, self.empty, self.current):
+        for control in (self.number, self.undo, self.redo, self.empty, self.current, self.learn):
             line.addWidget(control)
         line.addStretch(1)
 

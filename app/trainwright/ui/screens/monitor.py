@@ -77,7 +77,7 @@ class MonitorScreen(QWidget):
     def _readings(self) -> QWidget:
         body = QWidget()
         self._column = QVBoxLayout(body)
-        self._column.setContentsMargins(tokens.L, tokens.L, tokens.L, tokens.L)
+        self._column.setContentsMargins(tokens.M, tokens.L, tokens.M, tokens.L)
         self._column.setSpacing(tokens.M)
         self._column.addWidget(self._tools())
         self._warning = Strip("warning-fill", "tight")

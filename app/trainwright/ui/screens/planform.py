@@ -1,26 +1,25 @@
 """The left side of Plan: machine, workload, settings, input; each setting fixed or free."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from trainwright.messages import Message
 from trainwright.messages.keys import short, value_name
+from trainwright.plan.lessons import LESSON_OF
 from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
 from trainwright.ui import plans, tokens
 from trainwright.ui.glance import Glance
 from trainwright.ui.i18n import tr
-from trainwright.ui.names import (
-    gpu_name,
-    model_facts,
-    search_gpus,
-)
+from trainwright.ui.names import gpu_name, model_facts, search_gpus
 from trainwright.ui.partstaken import put_part
 from trainwright.ui.screens import applies, choices, values
-from trainwright.ui.screens.form import Group, Row, row_label
-from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count
+from trainwright.ui.screens.choices import named, verbatim, weights
+from trainwright.ui.screens.form import Group, Row, row_label, taught
+from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count, label_width
 from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Hairline, Scroll, Surface
 from trainwright.ui.widgets.buttons import Lock
@@ -34,22 +33,6 @@ from trainwright.workload.settings import USUAL_IMPLEMENTATION
 _WIDTH = 340
 
 
-def _named(kind: str, keys: Sequence[str]) -> list[Choice]:
-    return [(key, Message.of(f"ui.{kind}.{key}")) for key in keys]
-
-
-def _verbatim(keys: Sequence[str]) -> list[Choice]:
-    return [(key, key) for key in keys]
-
-
-def _weights(keys: Sequence[str]) -> list[Choice]:
-    """Return types of weights; files of llama.cpp have names that everyone writes alike."""
-    named = ("none", "nf4", "fp4", "int8", "int4", "fp8")
-    return [
-        (key, Message.of(f"ui.quantization.{key}") if key in named else key.upper()) for key in keys
-    ]
-
-
 class PlanForm(Surface):
     """The form; it shows the session's plan and edits it."""
 
@@ -58,7 +41,7 @@ class PlanForm(Surface):
         self._session = session
         self._fixed: QWidget | None = None
         self._groups: list[Group] = []
-        self._labels = self._label_width()
+        self._labels = label_width()
         body = QWidget()
         self._column = QVBoxLayout(body)
         self._column.setContentsMargins(tokens.XL, tokens.L, tokens.M, tokens.L)
@@ -71,19 +54,6 @@ class PlanForm(Surface):
         self.column.addWidget(self._scroll)
         session.reported.connect(self.refresh)
         self.refresh()
-
-    def _label_width(self) -> int:
-        keys = ("gpu", "count", "model", "effective_batch", "samples", "micro_batch", "lora",
-                "accumulation", "checkpointing", "optimizer", "channels_last", "prompt_tokens",
-                "loader.prefetch_factor", "allocator", "sequence_length", "power_limit",
-                "learning_rate", "strategy", "optimizer_in_backward", "optimizer_offload",
-                "mean_tokens", "lora.variant", "lora.dropout", "virtual_tokens", "frozen",
-                "activation_offload", "cross_entropy", "optimizer_implementation", "momentum",
-                "kbit_preparation", "double_quantization", "adapter_dtype", "scores_upcast",
-                "loss_in_model", "expanded_heads", "separate_experts", "softmax_inputs",
-                "memory_share", "input_gradients", "output_kept", "gradients_cleared",
-                "recipe", "framework", "reentrant", "position_tables")  # fmt: skip
-        return max(int(tokens.width(tr(f"ui.key.{key}"))) + 2 for key in keys)
 
     def refresh(self) -> None:
         """Show the plan as it stands."""
@@ -127,7 +97,7 @@ class PlanForm(Surface):
         group.add_wide(self._gpu_facts, from_column=1)
         counter = Stepper(1, name=Message.of("ui.key.count"), high=64)
         counter.chosen.connect(self._choose_count)
-        group.add(Row("count", row_label(Message.of("ui.key.count")), counter,
+        group.add(Row("count", self._label("count"), counter,
                       value=lambda plan, _: gpu_count(plan) // plan.machine.nodes,
                       applies=lambda plan: not plan.machine.local))  # fmt: skip
         nodes = Stepper(1, name=Message.of("ui.key.nodes"), high=64)
@@ -156,7 +126,7 @@ class PlanForm(Surface):
                       value=lambda plan, _: round(plan.machine.memory_gib or 0),
                       applies=values.memory_is_stated))  # fmt: skip
         system = Segmented(
-            _named("system", choices.SYSTEMS), "linux", name=Message.of("ui.key.system")
+            named("system", choices.SYSTEMS), "linux", name=Message.of("ui.key.system")
         )
         system.chosen.connect(lambda value: self._session.set_key("machine.system", value))
         group.add(Row("system", row_label(Message.of("ui.key.system")), system,
@@ -173,8 +143,9 @@ class PlanForm(Surface):
         self._model_facts = FactLine()
         group.add_wide(self._model_facts, from_column=1)
         self._combo(
-            group, "workload.task", _named("task", choices.TASKS), lambda p, _: p.workload.task
+            group, "workload.task", named("task", choices.TASKS), lambda p, _: p.workload.task
         )
+        self._objective(group)
         self._lora(group)
         frozen = Words(name=Message.of("ui.key.frozen"), absent=Message.of("ui.form.absent"))
         frozen.chosen.connect(lambda v: self._session.set_key("workload.frozen", v or None))
@@ -187,7 +158,7 @@ class PlanForm(Surface):
                      applies=applies.trains_text)  # fmt: skip
         self._number(group, "workload.inputs.mean_tokens", "tokens", absent=True,
                      applies=applies.trains_text)  # fmt: skip
-        self._combo(group, "workload.inputs.batching", _named("batching", choices.BATCHING),
+        self._combo(group, "workload.inputs.batching", named("batching", choices.BATCHING),
                     lambda p, _: p.workload.inputs.batching or "padded",
                     applies=applies.trains_text)  # fmt: skip
         self._number(group, "workload.inputs.image_size", "pixels",
@@ -204,12 +175,28 @@ class PlanForm(Surface):
         self._samples(group)
         return group
 
+    def _objective(self, group: Group) -> None:
+        """What a language model is trained for, and what it is compared with."""
+        own, *_ = choices.OBJECTIVES
+        objective = Combo(
+            named("objective", choices.OBJECTIVES), own, name=Message.of("ui.key.objective")
+        )
+        objective.chosen.connect(
+            lambda v: self._session.set_key("workload.objective", None if v == own else v)
+        )
+        group.add(Row("objective", row_label(Message.of("ui.key.objective")), objective,
+                      value=lambda p, _: p.workload.objective or own,
+                      applies=applies.has_objective))  # fmt: skip
+        self._combo(group, "workload.reference", named("reference", choices.REFERENCES),
+                    lambda p, _: p.workload.compared or choices.REFERENCES[0],
+                    applies=lambda p: p.workload.objective == "dpo")  # fmt: skip
+
     def _settings(self) -> Group:
         group = Group(Message.of("ui.group.settings"), self._labels)
         self._fixed_note = group.heading
         trains = applies.trains
         self._combo(
-            group, "settings.precision", _verbatim(choices.PRECISIONS), values.setting("precision")
+            group, "settings.precision", verbatim(choices.PRECISIONS), values.setting("precision")
         )
         self._number(group, "settings.micro_batch", "", lock=True, settings="micro_batch",
                      applies=trains)  # fmt: skip
@@ -221,10 +208,10 @@ class PlanForm(Surface):
         self._combo(group, "settings.checkpointing", spacings, values.setting("checkpointing"),
                     applies=applies.checkpoints)  # fmt: skip
         self._switch(group, "settings.activation_offload", applies=applies.checkpoints)
-        self._combo(group, "settings.optimizer", _named("optimizer", choices.OPTIMIZERS),
+        self._combo(group, "settings.optimizer", named("optimizer", choices.OPTIMIZERS),
                     values.setting("optimizer"), applies=trains)  # fmt: skip
         self._switch(group, "settings.optimizer_in_backward", applies=trains)
-        self._segments(group, "settings.optimizer_offload", _named("offload", choices.OFFLOADS),
+        self._segments(group, "settings.optimizer_offload", named("offload", choices.OFFLOADS),
                        values.setting("optimizer_offload"), applies=trains)  # fmt: skip
         rate = Decimal(
             name=Message.of("ui.key.learning_rate"), absent=Message.of("ui.form.by-task")
@@ -233,31 +220,31 @@ class PlanForm(Surface):
         group.add(Row("learning_rate", row_label(Message.of("ui.key.learning_rate")), rate,
                       value=lambda plan, _: plan.settings.learning_rate or 0.0,
                       applies=trains))  # fmt: skip
-        self._combo(group, "settings.strategy", _named("strategy", choices.STRATEGIES),
+        self._combo(group, "settings.strategy", named("strategy", choices.STRATEGIES),
                        values.setting("strategy"),
                        applies=lambda p: gpu_count(p) > 1 and p.workload.trains)  # fmt: skip
         self._sharing(group)
-        self._segments(group, "settings.attention", _verbatim(choices.ATTENTION),
+        self._segments(group, "settings.attention", verbatim(choices.ATTENTION),
                        values.setting("attention"),
                        applies=lambda p: p.workload.inputs.image_size is None)  # fmt: skip
-        self._combo(group, "settings.cross_entropy", _named("cross_entropy", choices.CROSS_ENTROPY),
+        self._combo(group, "settings.cross_entropy", named("cross_entropy", choices.CROSS_ENTROPY),
                     values.setting("cross_entropy"), applies=applies.trains_text)  # fmt: skip
-        self._combo(group, "settings.quantization", _named("quantization", choices.FROZEN),
+        self._combo(group, "settings.quantization", named("quantization", choices.FROZEN),
                     values.setting("quantization"),
                     applies=applies.quantizes)  # fmt: skip
-        self._combo(group, "settings.engine", _verbatim(choices.ENGINES), values.setting("engine"),
+        self._combo(group, "settings.engine", verbatim(choices.ENGINES), values.setting("engine"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
-        self._combo(group, "settings.quantization", _weights(choices.SERVED),
+        self._combo(group, "settings.quantization", weights(choices.SERVED),
                     values.setting("quantization"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
-        self._combo(group, "settings.kv_cache", _verbatim(choices.KV_CACHE),
+        self._combo(group, "settings.kv_cache", verbatim(choices.KV_CACHE),
                     values.setting("kv_cache"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
         share = Decimal(name=Message.of("ui.key.memory_share"), absent=Message.of("ui.form.absent"))
         share.chosen.connect(lambda v: self._session.set_key("settings.memory_share", v))
         self._add(group, "settings.memory_share", share, values.setting("memory_share"), lock=False,
                   applies=lambda p: p.settings.engine in SHARING)  # fmt: skip
-        self._combo(group, "settings.allocator", _named("allocator", choices.ALLOCATORS),
+        self._combo(group, "settings.allocator", named("allocator", choices.ALLOCATORS),
                     values.setting("allocator"))  # fmt: skip
         self._switch(group, "settings.channels_last",
                      applies=lambda p: p.workload.inputs.image_size is not None)  # fmt: skip
@@ -269,13 +256,13 @@ class PlanForm(Surface):
     def _loop(self) -> Group:
         """Who runs the step; the recipe's defaults can be set one by one."""
         group = Group(Message.of("ui.group.loop"), self._labels)
-        self._combo(group, "settings.recipe", _verbatim(choices.RECIPES),
+        self._combo(group, "settings.recipe", verbatim(choices.RECIPES),
                     lambda _, s: (s.recipe if s else None) or "plain",
                     applies=applies.trains)  # fmt: skip
-        self._combo(group, "settings.framework", _verbatim(choices.FRAMEWORKS),
+        self._combo(group, "settings.framework", verbatim(choices.FRAMEWORKS),
                     values.setting("framework"), applies=applies.trains)  # fmt: skip
         self._segments(group, "settings.optimizer_implementation",
-                       _verbatim(choices.IMPLEMENTATIONS),
+                       verbatim(choices.IMPLEMENTATIONS),
                        values.setting("optimizer_implementation"),
                        applies=lambda p: applies.updates(p) in USUAL_IMPLEMENTATION)  # fmt: skip
         momentum = Decimal(name=Message.of("ui.key.momentum"), absent=Message.of("ui.form.absent"))
@@ -290,8 +277,8 @@ class PlanForm(Surface):
             ("gradients_cleared", choices.GRADIENTS, applies.trains),
         )
         for name, known, shown in rows:
-            named = _named(name, known)
-            self._combo(group, f"settings.{name}", named, values.setting(name), applies=shown)
+            words = named(name, known)
+            self._combo(group, f"settings.{name}", words, values.setting(name), applies=shown)
         self._switch(group, "settings.double_quantization", applies=applies.quantizes)
         self._switch(group, "settings.input_gradients", applies=applies.adapts)
         self._switch(group, "settings.reentrant", applies=applies.trains)
@@ -303,7 +290,7 @@ class PlanForm(Surface):
     def _input(self) -> Group:
         group = Group(Message.of("ui.group.input"), self._labels)
         layouts = ("absent", "synthetic", "files", "shards", "memory")
-        layout = Combo(_named("dataset", layouts), "absent", name=Message.of("ui.key.dataset"))
+        layout = Combo(named("dataset", layouts), "absent", name=Message.of("ui.key.dataset"))
         layout.chosen.connect(self._choose_dataset)
         group.add(Row("dataset", row_label(Message.of("ui.key.dataset")), layout,
                       value=lambda plan, _: values.dataset(plan)))  # fmt: skip
@@ -322,7 +309,15 @@ class PlanForm(Surface):
         made = Lock(name, free=False) if lock else None
         if made is not None:
             made.clicked.connect(self._toggle(key, value))
-        group.add(Row(key, row_label(name), control, made, value, applies))
+        group.add(Row(key, self._label(key), control, made, value, applies))
+
+    def _label(self, key: str) -> QWidget:
+        """Return a setting's name, with a mark where a lesson explains it."""
+        label = row_label(Message.of(f"ui.key.{short(key)}"))
+        lesson = LESSON_OF.get(key.removeprefix("settings."))
+        if lesson is None:
+            return label
+        return taught(label, partial(self._session.lesson_wanted.emit, lesson))
 
     def _toggle(self, key: str, value: Any) -> Callable[[bool], None]:
         def toggled(free: bool) -> None:
@@ -404,7 +399,7 @@ class PlanForm(Surface):
         holder = Pair(rank, alpha)
         group.add(Row("lora", row_label(Message.of("ui.key.lora")), holder, value=values.lora_of,
                       applies=applies.adapts))  # fmt: skip
-        self._combo(group, "workload.lora.variant", _named("variant", choices.VARIANTS),
+        self._combo(group, "workload.lora.variant", named("variant", choices.VARIANTS),
                     lambda p, _: p.workload.lora.variant if p.workload.lora else "lora",
                     applies=applies.adapts)  # fmt: skip
         dropout = Decimal(

@@ -1,20 +1,27 @@
 """Settings of the application: look, language, and where things are kept."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
+from trainwright.build.cost import HOUSEHOLD_KWH, USD_PER_KWH
 from trainwright.messages import Message
 from trainwright.profile import interpreter
-from trainwright.ui import asking, tokens
+from trainwright.ui import asking, tokens, usual
 from trainwright.ui.i18n import tr
-from trainwright.ui.preferences import Preferences
+from trainwright.ui.names import gpu_name, search_gpus
+from trainwright.ui.preferences import SCALES, Preferences
 from trainwright.ui.screens.form import row_label
+from trainwright.ui.screens.prices import RateCard
 from trainwright.ui.tasks import Latest
+from trainwright.ui.usual import GPU
 from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface
 from trainwright.ui.widgets.buttons import Button
-from trainwright.ui.widgets.controls import Segmented
+from trainwright.ui.widgets.controls import Decimal, Segmented
+from trainwright.ui.widgets.picker import Picker
 
 
 class SettingsScreen(Scroll):
@@ -39,8 +46,15 @@ class SettingsScreen(Scroll):
         column.setSpacing(tokens.L)
         column.addWidget(Label(Message.of("ui.place.settings"), px=tokens.DISPLAY, weight=600))
         column.addWidget(self._look())
+        column.addWidget(self._usual())
+        self.rate = RateCard()
+        self.rate.refresh()
+        column.addWidget(self.rate)
         column.addWidget(self._tracing())
         column.addWidget(self._places())
+        self.reset = Button(Message.of("ui.settings.reset"), "secondary", "arrow-counter-clockwise")
+        self.reset.clicked.connect(self._reset)
+        column.addWidget(self.reset, 0, Qt.AlignmentFlag.AlignLeft)
         column.addStretch(1)
 
     def _look(self) -> Surface:
@@ -56,6 +70,14 @@ class SettingsScreen(Scroll):
         self.language = self._choice(
             grid, 1, "language", ("system", "en", "ko"), self._preferences.language
         )
+        scales = tuple((scale, f"{scale} %") for scale in SCALES)
+        name = Message.of("ui.settings.scale")
+        self.scale = Segmented(scales, str(self._preferences.scale), name=name)
+        self.scale.chosen.connect(self._set_scale)
+        self.scale_says = Label("", px=tokens.LABEL, colour="text2", wrap=True)
+        _line(grid, 2, name, self.scale)
+        self.scale_says.hide()
+        grid.addWidget(self.scale_says, 3, 1, 1, 2)
         self.theme.chosen.connect(self._set_theme)
         self.language.chosen.connect(self._set_language)
         card.column.addLayout(grid)
@@ -67,11 +89,63 @@ class SettingsScreen(Scroll):
         name = Message.of(f"ui.settings.{key}")
         choices: Any = [(v, Message.of(f"ui.settings.{key}.{v}")) for v in values]
         control = Segmented(choices, value, name=name)
-        label = row_label(name)
-        label.setBuddy(control)
-        grid.addWidget(label, line, 0)
-        grid.addWidget(control, line, 1)
+        _line(grid, line, name, control)
         return control
+
+    def _usual(self) -> Surface:
+        """What counts where a plan says nothing."""
+        card = Surface(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.M)
+        title, note = Message.of("ui.settings.usual"), Message.of("ui.settings.usual.note")
+        card.column.addWidget(Heading(title, note))
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(tokens.L)
+        grid.setVerticalSpacing(tokens.M)
+        grid.setColumnStretch(2, 1)
+        known = self._preferences.usual
+        self.gpu = Picker(search_gpus, name=Message.of("ui.settings.gpu"), icon="cpu",
+                          hint=Message.of("ui.picker.gpu"))  # fmt: skip
+        self.gpu.show_value(gpu_name(known.gpu or GPU)[0])
+        self.gpu.chosen.connect(self._set_gpu)
+        _line(grid, 0, Message.of("ui.settings.gpu"), self.gpu)
+        self.currency = self._choice(
+            grid, 1, "currency", ("language", "USD", "KRW"), known.currency or "language"
+        )
+        self.currency.chosen.connect(self._set_currency)
+        assumed = {"usd_per_kwh": USD_PER_KWH, "household_kwh": HOUSEHOLD_KWH}
+        for line, (key, value) in enumerate(assumed.items(), start=2):
+            name = Message.of(f"ui.settings.{key}")
+            absent = f"{value:g} ({tr('pc.cost.assumed')})"
+            field = Decimal(name=name, absent=absent)
+            field.show_value(getattr(known, key) or 0.0)
+            field.chosen.connect(partial(self._set_energy, key))
+            _line(grid, line, name, field)
+        card.column.addLayout(grid)
+        return card
+
+    def _set_gpu(self, id: str) -> None:
+        self.gpu.show_value(gpu_name(id)[0])
+        self._keep(gpu=id)
+
+    def _set_currency(self, value: str) -> None:
+        self._keep(currency=None if value == "language" else value)
+
+    def _set_energy(self, key: str, value: object) -> None:
+        self._keep(**{key: value or None})
+
+    def _keep(self, **what: Any) -> None:
+        self._preferences.usual = replace(self._preferences.usual, **what)
+        usual.use(self._preferences.usual)
+
+    def _set_scale(self, value: str) -> None:
+        self._preferences.scale = int(value)
+        self.scale_says.tell(Message.of("ui.settings.scale.next"))
+        self.scale_says.show()
+
+    def _reset(self) -> None:
+        self._preferences.reset()
+        interpreter.prefer(None)
+        self.python_changed.emit()
+        self.changed.emit()
 
     def _tracing(self) -> Surface:
         card = Surface(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.M)
@@ -148,3 +222,10 @@ class SettingsScreen(Scroll):
     def _set_language(self, value: Any) -> None:
         self._preferences.language = value
         self.changed.emit()
+
+
+def _line(grid: QGridLayout, line: int, name: Message, control: QWidget) -> None:
+    label = row_label(name)
+    label.setBuddy(control)
+    grid.addWidget(label, line, 0)
+    grid.addWidget(control, line, 1)

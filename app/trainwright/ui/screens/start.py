@@ -92,7 +92,7 @@ class StartScreen(Scroll):
         card.column.addWidget(Heading(Message.of("ui.start.buying")))
         lead = Message.of("ui.start.buying.lead")
         card.column.addWidget(Label(lead, px=tokens.LABEL, colour="text2", wrap=True))
-        self.buy = Button(Message.of("ui.start.buy"), "secondary", "shopping-cart")
+        self.buy = Button(Message.of("ui.place.build"), "secondary", "shopping-cart")
         self.buy.clicked.connect(self._emitter("buy", None))
         card.column.addWidget(self.buy)
         return card
@@ -101,7 +101,7 @@ class StartScreen(Scroll):
 
     def _computer_card(self) -> Surface:
         card = Surface(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.S)
-        card.column.addWidget(Heading(Message.of("ui.start.computer")))
+        card.column.addWidget(Heading(Message.of("ui.place.computer")))
         self._readings = QVBoxLayout()
         self._readings.setSpacing(6)
         self._readings.addWidget(

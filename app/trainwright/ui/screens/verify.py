@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 from trainwright.advise.advice import Relaxation
 from trainwright.explain import Quantity
 from trainwright.messages import Message, UserError
+from trainwright.messages.keys import value_name
 from trainwright.messages.units import percent, signed
 from trainwright.plan import verifying
 from trainwright.plan.trial import SECONDS, STEPS, Limits, Wanted
@@ -167,7 +168,7 @@ class VerifyScreen(QWidget):
             micro=settings.micro_batch,
             steps=settings.accumulation,
             precision=settings.precision,
-            optimizer=settings.optimizer,
+            optimizer=value_name("optimizer", settings.optimizer),
         )
 
     # The run

@@ -4,6 +4,7 @@ from PySide6.QtWidgets import QWidget
 
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.screens.advise import AdviseScreen
+from trainwright.ui.screens.compare import CompareScreen
 from trainwright.ui.screens.export import ExportScreen
 from trainwright.ui.screens.plan import PlanScreen
 from trainwright.ui.screens.verify import VerifyScreen
@@ -17,6 +18,8 @@ def view(place: str, session: Session, preferences: Preferences) -> QWidget:
             return PlanScreen(session)
         case "advise":
             return AdviseScreen(session)
+        case "compare":
+            return CompareScreen(session, preferences)
         case "export":
             return ExportScreen(session, preferences)
         case "verify":

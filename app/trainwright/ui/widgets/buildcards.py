@@ -34,8 +34,7 @@ _TOP = Qt.AlignmentFlag.AlignTop
 def title_of(candidate: "Candidate") -> str:
     """Return what a build is called: by its cards."""
     cards = [part for part in candidate.parts if part.kind == "gpu"]
-    named = [f"{part.count} × {part.name}" if part.count > 1 else part.name for part in cards]
-    return " + ".join(named)
+    return " + ".join(map(_part, cards))
 
 
 def time_of(candidate: "Candidate") -> str:
@@ -77,7 +76,7 @@ def grounds_of(candidate: "Candidate", kind: PartKind) -> str:
 def _part(part: "Part") -> str:
     name = f"{part.count} × {part.name}" if part.count > 1 else part.name
     if not part.owned:
-        return name
+        return tr("pc.build.used", part=name) if part.used else name
     all_ = part.owned >= part.count
     return tr("pc.build.yours" if all_ else "pc.build.yours-some", part=name, count=part.owned)
 
@@ -162,7 +161,8 @@ class BuildCard(Surface):
 
     def _step(self, step: Any) -> str:
         more = amount(step.more, self.candidate.total.currency)
-        return tr("pc.build.next", change=say(step.change), more=more, gain=step.gain)
+        price = amount(step.price, self.candidate.total.currency)
+        return tr("pc.build.next", change=say(step.change), more=more, price=price, gain=step.gain)
 
     def _use(self) -> None:
         self.used.emit(self.candidate)
@@ -195,6 +195,8 @@ class UpgradeCard(Surface):
         if bought:
             text = tr("pc.upgrade.buy", parts=bought)
             words.addWidget(Label(text, px=tokens.LABEL, wrap=True))
+        if upgrade.replaced is not None:
+            words.addWidget(Label(upgrade.replaced, px=tokens.LABEL, wrap=True))
         line.addLayout(words, 1)
         self.use = Button(Message.of("ui.advise.apply"), "fix" if rank == 1 else "secondary",
                           "check", name=tr("ui.advise.apply.named", name=title))  # fmt: skip

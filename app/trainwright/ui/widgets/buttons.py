@@ -4,7 +4,7 @@ from typing import Literal
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QPushButton, QSizePolicy
+from PySide6.QtWidgets import QAbstractButton, QPushButton, QSizePolicy
 
 from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, say, tr
@@ -60,6 +60,8 @@ class Button(QPushButton):
         fill, line, ink = _FACE[self._kind]
         if not self.isEnabled():
             fill, line, ink = ("sunken" if fill else None), ("line" if fill else None), "text3"
+        elif self.isChecked():
+            fill, ink = "accentWash", "accent"
         elif self.isDown():
             fill = "accentHover" if self._kind == "primary" else fill and "line"
         elif self.underMouse():
@@ -76,6 +78,26 @@ class Button(QPushButton):
                 d.write(x, 0, w - x, h, self._label, px=self._px, weight=500, colour=ink)
             if self.hasFocus():
                 d.focus_ring(w, h)
+
+
+class HelpMark(QAbstractButton):
+    """A small question mark beside what it explains."""
+
+    WIDTH = 18
+
+    def __init__(self, name: Text) -> None:
+        super().__init__()
+        self.setAccessibleName(say(name))
+        self.setToolTip(plain_tip(say(name)))
+        self.setFixedSize(self.WIDTH, self.WIDTH)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with Drawing(self) as d:
+            lit = self.underMouse() or self.hasFocus()
+            d.icon("question", 2, 2, 14, "accent" if lit else "text3")
+            if self.hasFocus():
+                d.focus_ring(self.WIDTH, self.WIDTH)
 
 
 class Lock(QPushButton):

@@ -22,10 +22,10 @@ Rows = Sequence[Sequence[str]]
 
 def offer_copies(
     widget: QWidget, rows: Callable[[], Rows], heads: Callable[[], Sequence[str]] = tuple
-) -> None:
+) -> Callable[[], QMenu]:
     """Give a widget the menu; it opens by the right button and by the menu key.
 
-    Pairs of a name and a value need no heads.
+    Pairs of a name and a value need no heads. Returns what makes the menu, for a button.
     """
 
     def copy(form: Callable[[Rows, Sequence[str]], str]) -> None:
@@ -38,13 +38,17 @@ def offer_copies(
         name: partial(copy, form) for name, form in _FORMS.items()
     }
 
+    def menu() -> QMenu:
+        made = copy_menu(widget, copies | {"image": copy_image})
+        made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        return made
+
     def show(place: QPoint) -> None:
-        menu = copy_menu(widget, copies | {"image": copy_image})
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.popup(widget.mapToGlobal(place))
+        menu().popup(widget.mapToGlobal(place))
 
     widget.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
     widget.customContextMenuRequested.connect(show)
+    return menu
 
 
 def copy_menu(widget: QWidget, copies: Mapping[str, Callable[[], None]]) -> QMenu:

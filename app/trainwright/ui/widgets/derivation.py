@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 
 from trainwright.explain import Quantity
 from trainwright.ui import doors, tokens
-from trainwright.ui.figures import figure, sentence
+from trainwright.ui.figures import figure, sentence, sourced
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import draw_icon, draw_mark
 from trainwright.ui.tips import plain_tip
@@ -67,7 +67,7 @@ class DerivationTree(QTreeView):
         item = QStandardItem(say(quantity.name))
         item.setData(path, Qt.ItemDataRole.UserRole)
         item.setData(quantity, QUANTITY)
-        spoken = [sentence(quantity), quantity.formula, quantity.source]
+        spoken = [sentence(quantity), quantity.formula, sourced(quantity)]
         item.setData(", ".join(s for s in spoken if s), Qt.ItemDataRole.AccessibleTextRole)
         item.setToolTip(plain_tip("\n".join(_about(quantity))))
         if quantity.parts:
@@ -142,9 +142,8 @@ def _largest(quantity: Quantity) -> Iterator[str]:
 def _about(quantity: Quantity) -> list[str]:
     note = say(quantity.note) if quantity.note else ""
     kind = tr(f"ui.kind.{quantity.kind.value}")
-    return [
-        line for line in (say(quantity.name), note, quantity.formula, quantity.source, kind) if line
-    ]
+    lines = (say(quantity.name), note, quantity.formula, sourced(quantity), kind)
+    return [line for line in lines if line]
 
 
 class DerivationDelegate(QStyledItemDelegate):
@@ -243,4 +242,4 @@ class RowLayout:
 
 def second_line(quantity: Quantity) -> str:
     """Return the formula of a quantity, or where it comes from."""
-    return quantity.formula or quantity.source or (say(quantity.note) if quantity.note else "")
+    return quantity.formula or sourced(quantity) or (say(quantity.note) if quantity.note else "")

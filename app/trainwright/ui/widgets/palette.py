@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QKeySequence, QPaintEvent
-from PySide6.QtWidgets import QDialog, QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.ui import tokens
-from trainwright.ui.actions import ACTIONS, GROUPS
+from trainwright.ui.actions import ACTIONS, Group
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Heading, Label
@@ -48,6 +48,10 @@ def open_palette(window: QWidget, more: Find) -> Popup:
     return popup
 
 
+_COLUMNS: tuple[tuple[Group, ...], ...] = (("file", "edit"), ("go",), ("view", "help"))
+"""Groups that stand below one another: no column is higher than a small screen."""
+
+
 class ShortcutSheet(QDialog):
     """Every action with its keys, by group."""
 
@@ -58,17 +62,21 @@ class ShortcutSheet(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.XL, tokens.L, tokens.XL, tokens.L)
         column.setSpacing(tokens.M)
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(tokens.XXL)
-        grid.setVerticalSpacing(tokens.M)
-        for index, group in enumerate(GROUPS):
-            grid.addWidget(self._group(group), index // 2, index % 2, Qt.AlignmentFlag.AlignTop)
-        column.addLayout(grid)
+        line = QHBoxLayout()
+        line.setSpacing(tokens.XXL)
+        for groups in _COLUMNS:
+            below = QVBoxLayout()
+            below.setSpacing(tokens.M)
+            for group in groups:
+                below.addWidget(self._group(group))
+            below.addStretch(1)
+            line.addLayout(below)
+        column.addLayout(line)
         close = Button(tr("ui.close"), "primary")
         close.clicked.connect(self.accept)
         column.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
 
-    def _group(self, group: str) -> QWidget:
+    def _group(self, group: Group) -> QWidget:
         holder = QWidget()
         grid = QGridLayout(holder)
         grid.setContentsMargins(0, 0, 0, 0)

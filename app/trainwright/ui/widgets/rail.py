@@ -1,10 +1,10 @@
-"""The rail: the places of the work, in their order."""
+"""The rail: places by what people come for; the group that is shown lists its other places."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractButton, QFrame, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QFrame, QVBoxLayout
 
 from trainwright.ui import tokens
 from trainwright.ui.i18n import tr
@@ -13,25 +13,28 @@ from trainwright.ui.widgets.base import Pane
 
 _TOP, _EDGE, _GAP = 58, 8, 2
 """Above the first place, below the last one, between two."""
-_LOWEST, _SLIM, _HIGHEST = 38, 48, 56
-"""Heights of a place; up to the middle one its icon is small."""
+_LOWEST, _SLIM, _HIGHEST, _BELOW = 38, 48, 60, 28
+"""Heights of a place; up to the second one its icon is small; of a place below another."""
 _DOT = {"fits": "#3FC594", "tight": "#EFB040", "no": "#F27B4E", "na": "#8796A1"}
 
 
 class Place(QAbstractButton):
-    """One place: an icon with a word, and the state of the verdict where it has one."""
+    """One place: an icon with a word, and the state of the verdict where it has one.
 
-    def __init__(self, id: str, icon: str) -> None:
+    One below another has no icon.
+    """
+
+    def __init__(self, id: str, icon: str, head: "Place | None" = None) -> None:
         super().__init__()
-        self.id = id
+        self.id, self.head = id, head
         self._icon = icon
         self._word = tr(f"ui.place.{id}")
         self._state = ""
         self.setCheckable(True)
         self.setAccessibleName(self._word)
-        self._height = _LOWEST
-        self.setFixedWidth(tokens.RAIL_WIDTH - 16)
-        self.setMinimumHeight(_LOWEST)
+        self._height = _BELOW if head else _LOWEST
+        self.setFixedWidth(tokens.RAIL_WIDTH - 8)
+        self.setMinimumHeight(self._height)
 
     def sizeHint(self) -> QSize:
         """Return the height that it has in the rail; in a low window it may have less."""
@@ -57,15 +60,17 @@ class Place(QAbstractButton):
             if on or self.underMouse():
                 d.box(0, 0, w, h, tokens.colour("railSel", 1.0 if on else 0.6), radius=8)
             ink = "railOn" if on else "railText"
-            size = 24 if h > _SLIM else 20
+            size = 0 if self.head else 24 if h > _SLIM else 20
             top = (h - size - 18) / 2
-            d.icon(f"{self._icon}-fill" if on else self._icon, w / 2 - size / 2, top, size, ink)
-            d.write(0, top + size + 2, w, 16, self._word, px=tokens.MICRO,
+            if not self.head:
+                icon = f"{self._icon}-fill" if on else self._icon
+                d.icon(icon, w / 2 - size / 2, top, size, ink)
+            d.write(0, top + size + (1 if self.head else 2), w, 16, self._word, px=tokens.MICRO,
                     weight=600 if on else 500, colour=ink, align="centre")  # fmt: skip
             if self._state:
-                top = max(top, 4.0)  # the dot stands above the icon
-                d.box(w / 2 + 6.5, top - 3.5, 13, 13, "railSel" if on else "rail", radius=6.5)
-                d.icon(STATE_ICON[self._state], w / 2 + 7, top - 3, 12, _DOT[self._state])
+                x, top = (w - 15, (h - 13) / 2) if self.head else (w / 2 + 6.5, max(top - 3.5, 0.5))
+                d.box(x, top, 13, 13, "railSel" if on else "rail", radius=6.5)
+                d.icon(STATE_ICON[self._state], x + 0.5, top + 0.5, 12, _DOT[self._state])
             if self.hasFocus():
                 d.box(0, 0, w, h, None, "railOn", radius=8, width=2)
 
@@ -80,33 +85,33 @@ class Rail(QFrame):
         self.setFixedWidth(tokens.RAIL_WIDTH)
         self.setAccessibleName(tr("ui.rail"))
         self._places: list[Place] = []
-        self._rules: list[QWidget] = []
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(8, _TOP, 8, _EDGE)
+        layout.setContentsMargins(4, _TOP, 4, _EDGE)
         layout.setSpacing(_GAP)
-        for group in groups:
-            if self._places:
-                rule = QWidget()
-                rule.setFixedHeight(1)
-                self._rules.append(rule)
-                layout.addWidget(rule)
-            for id, icon in group:
-                self._add(id, icon, layout)
+        for (id, icon), *others in groups:
+            head = self._add(Place(id, icon), layout)
+            for below, _ in others:
+                self._add(Place(below, "", head), layout).hide()
         layout.addStretch(1)
-        self._add(*last, layout)
+        self._add(Place(*last), layout)
 
-    def _add(self, id: str, icon: str, layout: QVBoxLayout) -> None:
-        place = Place(id, icon)
+    def _add(self, place: Place, layout: QVBoxLayout) -> Place:
         place.clicked.connect(self._choose)
         self._places.append(place)
         layout.addWidget(place)
+        return place
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Share the height: places become slimmer before any leaves a low window."""
         super().resizeEvent(event)
-        gaps = (len(self._places) + len(self._rules)) * (_GAP + 1)
-        each = (self.height() - _TOP - _EDGE - gaps) // len(self._places)
-        for place in self._places:
+        self._share_height()
+
+    def _share_height(self) -> None:
+        heads = [place for place in self._places if place.head is None]
+        below = sum(not place.isHidden() for place in self._places) - len(heads)
+        room = self.height() - _TOP - _EDGE - below * (_BELOW + _GAP)
+        each = room // len(heads) - _GAP
+        for place in heads:
             place.take_height(max(_LOWEST, min(_HIGHEST, each)))
 
     def _choose(self) -> None:
@@ -115,19 +120,26 @@ class Rail(QFrame):
             self.chosen.emit(place.id)
 
     def show_place(self, id: str) -> None:
-        """Mark the place that is shown."""
+        """Mark the place that is shown, and list the places of its group."""
+        (shown,) = self._named(id)
         for place in self._places:
-            place.setChecked(place.id == id)
+            place.setChecked(place is shown)
+            if place.head is not None:
+                place.setVisible(place.head is (shown.head or shown))
+        self._share_height()
 
     def show_state(self, id: str, state: str, spoken: str) -> None:
-        """Show a verdict at a place."""
-        for place in self._places:
-            if place.id == id:
-                place.show_state(state, spoken)
+        """Show a verdict at a place, and at the one above it, which is always seen."""
+        for place in self._named(id):
+            for each in filter(None, (place, place.head)):
+                each.show_state(state, spoken)
 
     def state_of(self, id: str) -> str:
         """Return what a place's dot says; empty where it has none."""
-        return next(place.accessibleDescription() for place in self._places if place.id == id)
+        return next(place.accessibleDescription() for place in self._named(id))
+
+    def _named(self, id: str) -> Iterator[Place]:
+        return (place for place in self._places if place.id == id)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         w, h = self.width(), self.height()
@@ -135,8 +147,6 @@ class Rail(QFrame):
             d.fillRect(self.rect(), tokens.colour("rail"))
             if tokens.theme() == "dark":
                 d.rule(w - 1, 0, w - 1, h)
-            for rule in self._rules:
-                d.rule(22, rule.y(), w - 22, rule.y(), tokens.colour("railText", 0.35))
             draw_logo(d, w / 2 - 17, 12)
 
 

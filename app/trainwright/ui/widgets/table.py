@@ -28,7 +28,7 @@ from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, say
 from trainwright.ui.paint import draw_icon
 from trainwright.ui.tips import plain_tip
-from trainwright.ui.widgets.base import slim
+from trainwright.ui.widgets.base import SCROLL_BAR, slim
 from trainwright.ui.widgets.copying import offer_copies
 
 Index = QModelIndex | QPersistentModelIndex
@@ -216,7 +216,8 @@ class Table(QTableView):
         slim(self.verticalScrollBar())
         slim(self.horizontalScrollBar())
         self.selectionModel().currentChanged.connect(self._moved)
-        offer_copies(self, self.texts, self.heads)
+        self.copies = offer_copies(self, self.texts, self.heads)
+        """Makes the menu that copies all rows."""
 
     def heads(self) -> list[str]:
         """Return the titles of the columns that are shown."""
@@ -261,29 +262,44 @@ class RowTable(Table):
         before = max(0, self.row)
         self.parts.show(self._headings, rows, cells)
         self._widen()
-        for section, heading in enumerate(self._headings):
-            fixed, stretch = QHeaderView.ResizeMode.Interactive, QHeaderView.ResizeMode.Stretch
-            mode = stretch if heading.stretch else fixed
-            self.horizontalHeader().setSectionResizeMode(section, mode)
-        self.setFixedHeight(min(self._highest, HEAD + max(1, len(rows)) * ROW + 2))
         self._make_room()
         if rows:
             self.setCurrentIndex(self.parts.index(min(before, len(rows) - 1), 0))
         else:
             self.chosen.emit(-1)
 
+    def take_room(self, height: int) -> None:
+        """Take at most a height."""
+        self._highest = height
+        self._make_room()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._make_room()
 
     def _make_room(self) -> None:
-        """Leave out optional columns, the last first, until the others have their widths."""
+        """Leave out optional columns, the last first, until the others have their widths.
+
+        Where that is not enough, columns keep their widths and the table scrolls.
+        """
         left = self.viewport().width() - sum(heading.width for heading in self._headings)
         for section in reversed(range(len(self._headings))):
             heading = self._headings[section]
             hidden = heading.optional and left < 0
             left += heading.width if hidden else 0
             self.setColumnHidden(section, hidden)
+        fixed, stretch = QHeaderView.ResizeMode.Interactive, QHeaderView.ResizeMode.Stretch
+        for section, heading in enumerate(self._headings):
+            mode = stretch if heading.stretch and left >= 0 else fixed
+            if self.horizontalHeader().sectionResizeMode(section) != mode:
+                self.horizontalHeader().setSectionResizeMode(section, mode)
+                self.setColumnWidth(section, heading.width)
+        shown, scrolls = Qt.ScrollBarPolicy.ScrollBarAlwaysOn, left < 0
+        self.setHorizontalScrollBarPolicy(
+            shown if scrolls else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        )
+        rows = HEAD + max(1, self.parts.rowCount()) * ROW + 2 + (SCROLL_BAR if scrolls else 0)
+        self.setFixedHeight(min(self._highest, rows))
 
     @property
     def row(self) -> int:
@@ -326,8 +342,12 @@ class _Head(QHeaderView):
         for text, weight, ink in ((title, 600, "text2"), (unit, 400, "text3")):
             painter.setFont(tokens.font(tokens.LABEL, weight))
             painter.setPen(tokens.colour("text" if on and text is title else ink))
-            painter.drawText(x, inner.top(), inner.right() - x + 1, inner.height(),
-                             Qt.AlignmentFlag.AlignVCenter, text)  # fmt: skip
+            room = inner.right() - x + 1
+            shown = tokens.metrics(tokens.LABEL, weight).elidedText(
+                text, Qt.TextElideMode.ElideRight, room
+            )
+            painter.drawText(x, inner.top(), room, inner.height(),
+                             Qt.AlignmentFlag.AlignVCenter, shown)  # fmt: skip
             x += int(tokens.width(text, tokens.LABEL, weight))
         if on:
             arrow = "caret-down" if model.descending else "caret-up"

@@ -5,7 +5,8 @@ what they allocate, in their order. Adapters are fp32 (PEFT's ``autocast_adapter
 another type is asked for, as TRL's trainer casts those of quantised models to bf16.
 """
 
-from collections.abc import Collection, Sequence
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import experts
@@ -108,6 +109,9 @@ def _check_by_weight(model: nn.Module, names: Collection[str]) -> None:
 class Adapted(nn.Module):
     """A frozen layer with a low-rank adapter: PEFT's ``lora.Linear``, one active adapter."""
 
+    off = False
+    """Whether the adapters of all layers are switched off."""
+
     def __init__(
         self,
         base: nn.Module,
@@ -142,6 +146,8 @@ class Adapted(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the base's result plus the adapter's."""
         result: torch.Tensor = self.base_layer(x)
+        if self.off:
+            return result
         dtype = result.dtype
         x = x.to(self.lora_A.weight.dtype)
         if self.magnitude is None:
@@ -157,6 +163,8 @@ class AdaptedBits(Adapted):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the base's result plus the adapter's."""
         result = self.base_layer(x)
+        if self.off:
+            return result  # type: ignore[no-any-return]
         if isinstance(self.base_layer, Nf4Linear):
             result = result.clone()
         dtype = result.dtype
@@ -170,6 +178,16 @@ class AdaptedBits(Adapted):
         if convert:
             output = output.to(dtype)
         return result + output  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def switched_off() -> Iterator[None]:
+    """Let adapted layers return what their base layers do: PEFT's ``disable_adapter``."""
+    Adapted.off = True
+    try:
+        yield
+    finally:
+        Adapted.off = False
 
 
 class Magnitude(nn.Module):

@@ -34,6 +34,8 @@ _AUTO = {
     "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
 }
 """End of a class's name -> where the library keeps its kin, for names that it does not have."""
+_SCORES = ("score", "classifier")
+"""PEFT 0.21, ``utils/constants.py``, SEQ_CLS_HEAD_NAMES."""
 PIXELS = ("pixel_values", "pixel_values_videos")
 SOUNDS = ("input_values", "input_features")
 """Main inputs of classes that see, and of those that hear."""
@@ -73,6 +75,31 @@ def find(transformers: Any, config: Any) -> Any:
     if found is None:
         raise Refusal("worker.class-untrained", name=name)
     return found
+
+
+def scoring(transformers: Any, config: Any) -> Any:
+    """Return the class of the configuration's type that gives a sequence one score.
+
+    Raises:
+        Refusal: the library has none.
+    """
+    found = _mapped(transformers, "AutoModelForSequenceClassification", config)
+    if found is None:
+        raise Refusal("worker.reward-class", family=str(config.model_type))
+    config.num_labels = 1
+    return found
+
+
+def score_of(model: Any) -> Any:
+    """Return the layer that makes a classifier's scores, under one of PEFT's names for it.
+
+    Raises:
+        Refusal: it has another name.
+    """
+    found = [getattr(model, name) for name in _SCORES if hasattr(model, name)]
+    if not found:
+        raise Refusal("worker.reward-class", family=str(model.config.model_type))
+    return found[0]
 
 
 def ending_of(name: str) -> str:

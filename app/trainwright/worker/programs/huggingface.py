@@ -131,7 +131,9 @@ def _subject(transformers: Any, fields: dict[str, Any], spec: dict[str, Any], pa
     kinds = transformers.models.auto.configuration_auto.CONFIG_MAPPING
     config = kinds[fields["model_type"]].from_dict(fields)
     experts.check(_text(config), path)
-    kind = architectures.find(transformers, config)
+    rewards = bool(spec.get("method", {}).get("rewards"))
+    find = architectures.scoring if rewards else architectures.find
+    kind = find(transformers, config)
     eager = spec["kernel"] == "eager"
     implementation = "eager" if eager else "sdpa"
     try:
@@ -147,7 +149,9 @@ def _subject(transformers: Any, fields: dict[str, Any], spec: dict[str, Any], pa
         subject = imagetext.added(subject, spec, path)
     subject.assumed |= {"profile.assumed.mended": 1} if mended else {}
     named = next(iter(config.architectures or ()), kind.__name__)
-    if named != kind.__name__:
+    if rewards:
+        subject.head = architectures.score_of(model)
+    elif named != kind.__name__:
         subject.facts |= {"named_class": named, "traced_class": kind.__name__}
     return subject
 

@@ -11,7 +11,6 @@ import gc
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import costs
@@ -19,14 +18,27 @@ import known
 import torch
 from autocast import tensors
 from questions import Answers
+from segment import (
+    ALLOC,
+    BEGIN,
+    COPY_DEAD,
+    END,
+    FREE,
+    HEAD,
+    OUTSIDE,
+    PACK,
+    RECURRENT,
+    RELEASE,
+    UNPACK,
+    Segment,
+    canonical,
+    merge_accumulation,
+)
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-ALLOC, FREE, PACK, RELEASE, UNPACK, COPY_DEAD, BEGIN, END = range(8)
-OUTSIDE, HEAD, RECURRENT = -1, -2, -3
-
-LASTING = frozenset({"parameter", "buffer", "cast", "gradient"})
+LASTING = frozenset({"parameter", "reference", "buffer", "cast", "gradient"})
 """Categories of storages that are the same for every batch."""
 
 RESHAPES = tuple(
@@ -39,22 +51,6 @@ RESHAPES = tuple(
 """Beginnings of autograd's names for what gives a weight another form or dtype."""
 
 aten = torch.ops.aten
-
-Event = tuple[int, int, int, int]
-
-
-@dataclass
-class Segment:
-    """The log of one part of the step."""
-
-    events: list[Event] = field(default_factory=list)
-    ops: list[int] = field(default_factory=list)
-    """Row of each operator call."""
-    first: list[int] = field(default_factory=list)
-    """Storage of each call's first operand."""
-    viewed: list[bool] = field(default_factory=list)
-    """Whether that operand is a view of what was made, and not that tensor itself."""
-    inputs: dict[int, list[int]] = field(default_factory=dict)
 
 
 class Holder:
@@ -264,12 +260,24 @@ class Recorder(TorchDispatchMode):
 
     # Blocks
 
-    def watch(self, blocks: list[nn.Module], root: nn.Module) -> None:
-        """Mark the blocks' forward passes, in the order of their calls, and the head."""
+    def watch(
+        self, blocks: list[nn.Module], root: nn.Module, reference: nn.Module | None = None
+    ) -> None:
+        """Mark the blocks' forward passes, in the order of their calls, and the head.
+
+        A reference, or the same model as one, runs within the loss: it has a head of its own, and
+        keeps nothing that checkpointing could drop.
+        """
         self.blocks = len(blocks)
 
+        def apart() -> bool:
+            return torch._C._current_graph_task_id() >= 0 or self.stage == "loss"
+
+        def enter(module: nn.Module, args: Any) -> None:
+            self.region = OUTSIDE
+
         def begin(module: nn.Module, args: Any, kwargs: Any) -> None:
-            if torch._C._current_graph_task_id() >= 0:
+            if apart():
                 return
             self.block = self.region = self.calls
             self.calls += 1
@@ -278,13 +286,16 @@ class Recorder(TorchDispatchMode):
             self.log(BEGIN, self.block)
 
         def end(module: nn.Module, args: Any, result: Any) -> None:
-            if torch._C._current_graph_task_id() >= 0:
+            if apart():
                 return
             self.log(END, self.block)
             self.block = -1
             self.region = HEAD if self.calls >= self.blocks else OUTSIDE
 
         def output(module: nn.Module, args: Any, result: Any) -> None:
+            if self.stage == "loss":
+                self.region = HEAD
+                return
             self.name("output", list(tensors(dict(result) if hasattr(result, "keys") else result)))
             if self.stage == "forward" and torch.is_grad_enabled():
                 self.stage, self.region = "loss", HEAD
@@ -292,7 +303,9 @@ class Recorder(TorchDispatchMode):
         for block in blocks:
             block.register_forward_pre_hook(begin, with_kwargs=True)
             block.register_forward_hook(end)
-        root.register_forward_hook(output)
+        for whole in (root,) if reference is None else (root, reference):
+            whole.register_forward_pre_hook(enter)
+            whole.register_forward_hook(output)
 
     def watch_recurrent(self, layers: list[nn.Module]) -> None:
         """Mark what recurrent layers do, step by step, outside the blocks."""
@@ -435,59 +448,3 @@ def _is_of_weight(gradient: torch.Tensor) -> bool:
         if weight is not None and gradient.numel() <= weight.numel():
             return True
     return False
-
-
-def merge_accumulation(segment: Segment, aliases: dict[int, int], rows: list[Any]) -> None:
-    """Undo out-of-place sums of gradients, in place in the segment and the aliases.
-
-    On real tensors autograd adds a gradient into the first one that came, in place; under a
-    dispatch mode it makes a new tensor. So in backward ``add(a, b) -> c``, where ``a`` dies before
-    the next birth, means that ``c`` is ``a``. But autograd does not write into a view, such as the
-    transposed product that is the gradient of a linear layer's weight, or one that was given
-    its third dimension back: then ``c`` is a tensor of its own. (``can_accumulate_inplace`` in
-    torch's input_buffer.cpp; what torch's profiler logs agrees.)
-    """
-    events = segment.events
-    dropped: set[int] = set()
-
-    def root(storage: int) -> int:
-        while storage in aliases:
-            storage = aliases[storage]
-        return storage
-
-    for place, (code, storage, _, op) in enumerate(events):
-        if code != ALLOC or op < 0:
-            continue
-        name, phase = rows[segment.ops[op]][:2]
-        if name != "aten.add.Tensor" or phase != "backward":
-            continue
-        augend = segment.first[op]
-        if segment.viewed[op]:
-            continue
-        for later in range(place + 1, len(events)):
-            if events[later][0] == ALLOC:
-                break
-            if events[later][:2] == (FREE, augend) and later not in dropped:
-                dropped |= {place, later}
-                aliases[storage] = augend
-                break
-    storages = (ALLOC, FREE)
-    segment.events = [
-        (code, root(a), b, c) if code in storages else (code, a, root(b) if code == PACK else b, c)
-        for place, (code, a, b, c) in enumerate(events)
-        if place not in dropped
-    ]
-
-
-def canonical(events: list[Event]) -> list[Event]:
-    """Sort each run of deaths: their order within a run is chance and has no effect."""
-    result: list[Event] = []
-    run: list[Event] = []
-    for event in events:
-        if event[0] in (FREE, RELEASE, COPY_DEAD):
-            run.append(event)
-            continue
-        result += sorted(run)
-        run.clear()
-        result.append(event)
-    return result + sorted(run)

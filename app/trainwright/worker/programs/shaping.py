@@ -1,5 +1,6 @@
 """Gives a built model the types, adapters, layout and checkpoints that its spec asks for."""
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import experts
 import freezing
 import fused
+import preference
 import step
 import tiled
 import torch
@@ -45,6 +47,7 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
         checkpointing=spec["checkpointing"],
         channels_last=spec["channels_last"],
     )
+    frozen: nn.Module | None = None
     with torch.device("meta"):
         if method.get("position_tables"):
             _keep_positions(model)
@@ -58,6 +61,8 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
             quantize(model, kind, dtype, subject.head, nested=nested, unpacked=unpacked)
         if (cast := method.get("kbit", "none")) != "none":
             prepare(model, dtype, cast)
+        if method.get("reference") == preference.MODEL:
+            frozen = copy.deepcopy(model)
         if task in ("lora", "qlora"):
             rank, targets = spec["lora"]
             dora, dropout = method.get("dora", False), method.get("dropout", False)
@@ -73,7 +78,12 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
         _freeze(model, names)
     if method.get("input_gradients"):
         _ask_for_gradients(model)
-    if (kind := method.get("cross_entropy", "full")) != "full":
+    if method.get("rewards"):
+        preference.reward(subject)
+    elif reference := method.get("reference"):
+        _check_head(subject, "worker.preference-head", "worker.preference-scores")
+        preference.prefer(subject, reference, method.get("tile", 0), frozen)
+    elif (kind := method.get("cross_entropy", "full")) != "full":
         subject.loss = _cross_entropy(subject, kind, method.get("tile", 0))
     elif subject.loss is step.next_token_loss:
         subject.loss = step.NEXT_TOKEN[method.get("scores", "upcast")]
@@ -167,15 +177,26 @@ def _cross_entropy(subject: Subject, kind: str, rows: int) -> step.Loss:
     Raises:
         Refusal: the model has no head to take aside, or changes what it returns.
     """
-    head = subject.model.get_output_embeddings() if subject.decodes else None
-    if head is None:
-        raise Refusal("worker.chunked-loss", family=str(subject.facts.get("family", "")))
-    for key in _AFTER_HEAD:
-        if getattr(subject.config, key, None) not in (None, 1):
-            raise Refusal("worker.scores-changed", key=key)
+    head = _check_head(subject, "worker.chunked-loss", "worker.scores-changed")
     if kind == "tiled":
         return tiled.TiledLoss(head, rows)
     return fused.FusedLoss(head) if kind == "fused" else step.ChunkedLoss(head)
+
+
+def _check_head(subject: Subject, lacks: str, changes: str) -> nn.Module:
+    """Return the head of a model whose scores the loss may make itself.
+
+    Raises:
+        Refusal: with the ids given: the model has no head to take aside, or changes what it
+            returns.
+    """
+    head = subject.model.get_output_embeddings() if subject.decodes else None
+    if head is None:
+        raise Refusal(lacks, family=str(subject.facts.get("family", "")))
+    for key in _AFTER_HEAD:
+        if getattr(subject.config, key, None) not in (None, 1):
+            raise Refusal(changes, key=key)
+    return head  # type: ignore[no-any-return]
 
 
 def _weights(spec: dict[str, Any]) -> str:

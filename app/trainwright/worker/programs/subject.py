@@ -22,6 +22,8 @@ class Subject:
     loss: step.Loss
     facts: dict[str, Any] = field(default_factory=dict)
     head: nn.Module | None = None
+    reference: nn.Module | None = None
+    """A frozen copy, which only the loss runs."""
     config: Any = None
     decodes: bool = False
     """Whether it generates with a cache of keys and values."""

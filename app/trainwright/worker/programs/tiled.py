@@ -9,6 +9,8 @@ from typing import Any
 
 import step
 import torch
+from adapters import Adapted
+from refusal import Refusal
 
 COLUMNS = 32768
 """Words of a tile, however few the vocabulary has: ``_CHUNKED_LOGPROB_CHUNK_SIZE``."""
@@ -28,9 +30,14 @@ class TiledLoss(step.ChunkedLoss):
     """Cross-entropy of each next token, the head's product made tile by tile.
 
     ``rows`` is the tokens of a tile where a micro-batch has more; 0 where one tile holds all.
+
+    Raises:
+        Refusal: the head is adapted: its own weight is read, past the adapter, as TRL says too.
     """
 
     def __init__(self, head: Any, rows: int) -> None:
+        if isinstance(head, Adapted):
+            raise Refusal("worker.adapted-head")
         super().__init__(head)
         self.rows = rows
 
@@ -40,12 +47,20 @@ class TiledLoss(step.ChunkedLoss):
         Raises:
             ValueError: the model does something with what its head returns.
         """
+        return self.each(output, labels).sum() / count
+
+    def each(self, output: Any, labels: torch.Tensor) -> torch.Tensor:
+        """Return the loss of each next token of each row.
+
+        Raises:
+            ValueError: the model does something with what its head returns.
+        """
         hidden = self.input_of(output)[:, -labels.size(1) : -1]
         labels = labels[:, 1:]
         head: Any = self.head
         taken = _Taken.apply(hidden, labels != step.IGNORED)  # type: ignore[no-untyped-call]
         losses = _Tiled.apply(taken, head.weight, head.bias, labels.reshape(-1), self.rows)  # type: ignore[no-untyped-call]
-        return losses.sum() / count  # type: ignore[no-any-return]
+        return losses.view(labels.shape)  # type: ignore[no-any-return]
 
 
 class _Taken(torch.autograd.Function):

@@ -17,8 +17,9 @@ import torch
 from autocast import tensors
 from prompts import cache_keyword
 from questions import Answers
-from recorder import ALLOC, PACK, Recorder, Segment
+from recorder import Recorder
 from refusal import Refusal
+from segment import ALLOC, PACK, Segment
 from shaping import shape, update
 from simdevice import DEVICE
 
@@ -139,9 +140,11 @@ class Run:
         recorder, model = self.recorder, self.subject.model
         with recorder.record("setup") as self.setup:
             model.to_empty(device=DEVICE)
+        if (reference := self.subject.reference) is not None:
+            recorder.name("reference", (*reference.parameters(), *reference.buffers()))
         recorder.name("parameter", model.parameters())
         recorder.name("buffer", model.buffers())
-        recorder.watch(self.blocks, model)
+        recorder.watch(self.blocks, model, reference)
         recorder.watch_recurrent(_recurrent(model))
         self.named = dict(recorder.category)
         self.mark = recorder.mark()

@@ -1,0 +1,113 @@
+"""Quick answers: where the profile of a step is not stored, that of one which hardly differs.
+
+Nothing is traced, so that a misfit and its ways out are known at once.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from trainwright.advise import relax
+from trainwright.advise.advice import Choice, Relaxation
+from trainwright.advise.choose import advise, make_it_fit, ways_out
+from trainwright.advise.search import Sources
+from trainwright.messages import Message, UserError
+from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
+from trainwright.plan.profiles import nearest, stored
+from trainwright.plan.question import question
+from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
+from trainwright.profile.profile import Profile
+from trainwright.workload import FullSettings
+
+NOTE = "plan.note.nearest"
+"""The note of facts that rest on a nearby step; its values are what they leave out, and by
+which share of memory that may matter."""
+
+
+def resolved(plan: Plan) -> Facts | Pending:
+    """Return the facts of a plan, of a nearby step where its own is not stored.
+
+    Raises:
+        UserError: as ``plan.evaluate.resolve`` does.
+    """
+    found = resolve(plan)
+    if isinstance(found, Facts):
+        return found
+    near = nearest(found.spec, checkpointed=found.settings.checkpointing == "full")
+    if near is None:
+        return found
+    facts = found.answered(near.profile)
+    note = Message.of(NOTE, keys=near.left_out, share=near.share)
+    return replace(facts, notes=(note, *facts.notes))
+
+
+def answered(plan: Plan) -> Report | None:
+    """Return what evaluating the plan says; None where a trace must come first."""
+    facts = resolved(plan)
+    return evaluate(plan, facts) if isinstance(facts, Facts) else None
+
+
+def ways(plan: Plan, facts: Facts, wanted: Callable[[], bool]) -> tuple[Relaxation, ...]:
+    """Return what makes a plan fit that fixes everything, as files of other trainers do.
+
+    First smaller micro-batches, with the checkpointing as it is and with that of all blocks: the
+    same result. Where neither fits, what changes more of what was asked for.
+    """
+    if not plan.workload.trains:
+        return tuple(_against(plan, facts, way) for way in ways_out(plan, facts, wanted, NEARBY))
+    found: list[Relaxation] = []
+    others: tuple[Relaxation, ...] = ()
+    levels = tuple(dict.fromkeys((facts.settings.checkpointing, "full")))
+    for level in levels:
+        open_ = {"micro_batch": None, "accumulation": None, "checkpointing": level}
+        held = open_ | {"cross_entropy": facts.settings.cross_entropy}
+        freed = plan.model_copy(update={"settings": plan.settings.model_copy(update=held)})
+        known = _facts(freed) if wanted() else None
+        if known is None:
+            continue
+        last = level == levels[-1] and not found  # only there is more to be given up
+        going_on = wanted if last else lambda: False
+        advice = advise(freed, known, top=1, sources=NEARBY, wanted=going_on)
+        others = advice.nothing_fits
+        found += (_smaller(make_it_fit(freed, advice), one) for one in advice.choices)
+    return tuple(_against(plan, facts, way) for way in found or others)
+
+
+def _smaller(plan: Plan, choice: Choice) -> Relaxation:
+    chosen = choice.settings
+    change = Message.of(
+        "verify.fits",
+        micro=chosen.micro_batch,
+        steps=chosen.accumulation,
+        checkpointing=chosen.checkpointing,
+    )
+    return Relaxation(change, plan, effect=choice.effect, estimate=choice.estimate)
+
+
+def _against(plan: Plan, facts: Facts, way: Relaxation) -> Relaxation:
+    """Return a way out with its changes of the plan itself."""
+    if way.estimate is None:
+        return way
+    return replace(
+        way, changes=relax.changes(plan, facts.settings, way.plan, way.estimate.settings)
+    )
+
+
+def _profile(plan: Plan, facts: Facts, settings: FullSettings) -> Profile | None:
+    spec = question(plan, settings, facts.machine.gpu.record).spec
+    if (own := stored(spec)) is not None:
+        return own
+    near = nearest(spec)
+    return None if near is None else near.profile
+
+
+def _facts(plan: Plan) -> Facts | None:
+    try:
+        found = resolved(plan)
+    except UserError:
+        return None
+    return found if isinstance(found, Facts) else None
+
+
+NEARBY = Sources(_profile, _facts)
+"""Stored profiles, and nearby ones in place of those that are not."""

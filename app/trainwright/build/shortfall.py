@@ -1,0 +1,102 @@
+"""What is short where no computer within the budget does the work, and the cheapest ways out."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from trainwright.advise.relax import smaller_tasks
+from trainwright.build.answer import Builds, Candidate
+from trainwright.build.offers import Market
+from trainwright.build.request import Request, Wishes
+from trainwright.build.speeds import COUNTS, Cards
+from trainwright.build.works import Works
+from trainwright.messages import Message
+
+Lowest = Callable[[Request], Candidate | None]
+"""Returns the cheapest computer for another request, whatever the budget."""
+_FREE = Wishes()
+_WISHES = ("quiet", "form", "power_w", "gpus", "circuit")
+"""That rule computers out."""
+
+
+def shortfall(
+    found: Builds, request: Request, market: Market, works: Works, lowest: Lowest
+) -> Iterator[Message]:
+    """Yield how much is missing and why, and what each wish given up would save."""
+    least, budget = found.cheapest, request.budget
+    if least is not None and budget is not None and least.total.expected is not None:
+        cards = sum(
+            part.price.expected * (part.count - part.owned)
+            for part in least.parts
+            if part.kind == "gpu" and part.price is not None
+        )
+        yield Message.of(
+            "planner.short.money",
+            more=_amount(found, least.total.expected - budget.amount),
+            cards=_amount(found, cards),
+            rest=_amount(found, least.total.expected - cards),
+            **_named(least),
+        )
+    if least is None:
+        yield from _too_large(request, market, works)
+    limit = least.total.expected if least is not None else None
+    for way, values, asked in _ways(request):
+        one = lowest(asked)
+        cost = one.total.expected if one is not None else None
+        if one is not None and cost is not None and cost < (limit or math.inf):
+            price = _amount(found, cost)
+            yield Message.of(f"planner.way.{way}", price=price, **values, **_named(one))
+
+
+def surer(found: Builds, request: Request, lowest: Lowest) -> Iterator[Message]:
+    """Yield what is next to cards or parts of which less is known: used ones, or more money."""
+    least, budget = found.cheapest, found.budget
+    if not request.wishes.used:
+        used = lowest(replace(request, wishes=replace(request.wishes, used=True)))
+        cost = used.total.expected if used is not None else None
+        if used is not None and cost is not None and (budget is None or cost <= budget.amount):
+            yield Message.of("planner.way.used", price=_amount(found, cost), **_named(used))
+    if least is not None and budget is not None and least.total.expected is not None:
+        price, more = least.total.expected, least.total.expected - budget.amount
+        yield Message.of(
+            "planner.note.surer",
+            price=_amount(found, price),
+            more=_amount(found, more),
+            **_named(least),
+        )
+
+
+def _ways(request: Request) -> Iterator[tuple[str, dict[str, object], Request]]:
+    """Yield requests that cost less: used parts, no more of a wish, less trained at once."""
+    wishes = request.wishes
+    if not wishes.used:
+        yield "used", {}, replace(request, wishes=replace(wishes, used=True))
+    for name in _WISHES:
+        free = getattr(_FREE, name)
+        if getattr(wishes, name) != free:
+            yield name, {}, replace(request, wishes=replace(wishes, **{name: free}))
+    for plan in list(smaller_tasks(request.plan))[-1:]:  # the cheapest to run
+        yield "task", {"task": plan.workload.task}, replace(request, plan=plan)
+
+
+def _too_large(request: Request, market: Market, works: Works) -> Iterator[Message]:
+    """Yield how much memory the largest cards lack."""
+    largest = max(market.cards(), key=lambda one: one.memory_bytes.value, default=None)
+    if largest is None:
+        return
+    cards = Cards(largest, request.wishes.gpus or COUNTS[-1])
+    for speeds, _, _ in works.each:
+        if speeds.quick(cards) is not None:
+            continue
+        short, shared = speeds.shortage(cards)
+        if short:
+            id = "planner.short.memory" if shared or cards.count == 1 else "planner.short.copies"
+            yield Message.of(id, gpu=largest.name, count=cards.count, short=short)
+
+
+def _named(one: Candidate) -> dict[str, object]:
+    return {"gpu": one.build.gpus[0].record.name, "count": one.build.gpu_count}
+
+
+def _amount(found: Builds, value: float) -> Message:
+    return Message.of(f"planner.amount.{found.currency.lower()}", amount=round(value))

@@ -1,0 +1,224 @@
+"""The messages of torch's allocators, which tell how the memory of a GPU was spread."""
+
+import re
+from dataclasses import replace
+
+from trainwright.diagnose.outofmemory.account import (
+    SIZE,
+    Account,
+    Explanation,
+    Kind,
+    fix,
+    found_bytes,
+)
+from trainwright.diagnose.outofmemory.forms import BEFORE, BEHIND, quoted
+from trainwright.diagnose.readers import texts
+from trainwright.diagnose.verdict import Fix
+from trainwright.messages import Message
+
+OTHERS_SHARE = 0.1
+"""Share of the memory from which other programs are worth a word; assumed."""
+CONTEXT = 1 << 30
+"""Bytes that a process may hold outside torch's allocator: CUDA's context, libraries; assumed."""
+ROUNDING = 64 << 20
+"""Bytes that stay unexplained where three sizes are each rounded to 0.01 GiB, and some more;
+assumed."""
+TIMES_THE_GPU = 10
+"""From so many times the GPU's memory on, a size was computed wrongly; assumed."""
+
+_ASKED = re.compile("[Tt]ried to allocate " + SIZE)
+_ALLOCATED = re.compile(f"{SIZE} (?:already allocated|is allocated by PyTorch)")
+_UNUSED = re.compile(f"{SIZE} (?:is reserved by PyTorch but unallocated|cached)")
+"""torch before 1.4 says what it caches next to what is allocated."""
+_RESERVED = re.compile(f"{SIZE} reserved in total by PyTorch")
+_TOTAL = re.compile(f"total capac?i?ty of {SIZE}|{SIZE} total capacity")
+_FREE = re.compile(f"of which {SIZE} is free|; {SIZE} free")
+_IN_USE = re.compile(f"this process has {SIZE} memory in use")
+_ALLOWED = re.compile(f"{SIZE} allowed")
+_PROCESS = re.compile(f"Process [0-9]+ has {SIZE} memory in use")
+_EXPANDABLE = re.compile(r"(?<!try setting )PYTORCH_(?:CUDA_|HIP_)?ALLOC_CONF[\"' =:]{1,4}"
+                         r"[\"']?[^ \"']{0,200}expandable_segments:True")  # fmt: skip
+"""As a shell or a script sets it, not as torch's own message proposes it."""
+_METAL = {
+    "asked": _ASKED,
+    "allocated": re.compile("MPS allocated: " + SIZE),
+    "unused": re.compile("other allocations: " + SIZE),
+    "allowed": re.compile("max allowed: " + SIZE),
+}
+_ASYNC = {
+    "asked": re.compile("Requested ?: " + SIZE),
+    "total": re.compile("Device limit ?: " + SIZE),
+    "free": re.compile(r"Free \(according to CUDA\) ?: " + SIZE),
+    "allocated": re.compile("Currently allocated ?: " + SIZE),
+}
+
+
+def allocator(text: str, at: int) -> Explanation:
+    """Explain a message of torch's allocator for CUDA, ROCm, XPU and others like them."""
+    account = _account(text[at : at + BEHIND])
+    expandable = _EXPANDABLE.search(text, 0, at) is not None
+    return _told(account, text, at, expandable=expandable)
+
+
+def malloc_async(text: str, at: int) -> Explanation:
+    """Explain a message of the allocator ``cudaMallocAsync``."""
+    return _told(_sizes(_ASYNC, text[at : at + BEHIND]), text, at, expandable=False)
+
+
+def _told(account: Account, text: str, at: int, *, expandable: bool) -> Explanation:
+    if account.asked is None and "pin_memory" in text[max(0, at - BEFORE) : at]:
+        says = Message.of("diagnose.oom.pinned")
+        return Explanation("host", says, account, (fix("pinning"),), quoted=quoted(text, at))
+    if account.asked is None:
+        says = Message.of("diagnose.oom.driver")
+        return Explanation("driver", says, account, (fix("look-who"),), quoted=quoted(text, at))
+    return judged(account, quoted(text, at), expandable=expandable)
+
+
+def _sizes(patterns: dict[str, re.Pattern[str]], text: str) -> Account:
+    return Account(**{name: found_bytes(words, text) for name, words in patterns.items()})
+
+
+def _account(text: str) -> Account:
+    allocated, unused = found_bytes(_ALLOCATED, text), found_bytes(_UNUSED, text)
+    reserved = found_bytes(_RESERVED, text)
+    if unused is None and reserved is not None and allocated is not None:
+        unused = max(0, reserved - allocated)
+    account = Account(
+        asked=found_bytes(_ASKED, text),
+        total=found_bytes(_TOTAL, text),
+        free=found_bytes(_FREE, text),
+        process=found_bytes(_IN_USE, text),
+        allocated=allocated,
+        unused=unused,
+        allowed=found_bytes(_ALLOWED, text),
+    )
+    sizes = (found_bytes(_PROCESS, each[0]) for each in _PROCESS.finditer(text))
+    named = [size for size in sizes if size is not None]
+    others = sum(named) if named else _worked_out(account)
+    return _own_process(replace(account, others=others), named)
+
+
+def _worked_out(account: Account) -> int | None:
+    """Return the others' memory where the message leaves it out: what nothing else explains.
+
+    Without the memory of this process, only a share that no context explains is another's.
+    """
+    total, free, process = account.total, account.free, account.process
+    if total is None or free is None:
+        return None
+    if process is not None:
+        rest, least = total - free - process, ROUNDING
+    elif account.allocated is not None and account.unused is not None:
+        rest = total - free - account.allocated - account.unused
+        least = max(int(OTHERS_SHARE * total), CONTEXT)
+    else:
+        return None
+    return rest if rest >= least else None
+
+
+def _own_process(account: Account, named: list[int]) -> Account:
+    """Return the account with a named process that can only be this one moved to its place.
+
+    In a container the driver numbers processes as the host does, so torch does not know its own.
+    """
+    total, free = account.total, account.free
+    if account.process is not None or total is None or free is None:
+        return account
+    own = (account.allocated or 0) + (account.unused or 0)
+    mine = min((size for size in named if size >= own), default=None)
+    if mine is None or sum(named) + own <= total - free:
+        return account
+    return replace(account, process=mine, others=sum(named) - mine if len(named) > 1 else None)
+
+
+def _missing(account: Account) -> int | None:
+    """Return the bytes that were lacking; None where the message leaves too much out.
+
+    With a limit, what the process has reserved counts against it. Where nobody says what is
+    free, it is at most what torch has not reserved.
+    """
+    asked, own = account.asked or 0, (account.allocated or 0) + (account.unused or 0)
+    if account.allowed is not None and account.allocated is not None:
+        return max(0, asked + own - account.allowed)
+    if account.free is not None:
+        return max(0, asked - account.free)
+    if account.total is not None and account.allocated is not None:
+        return max(0, asked + own - account.total)
+    return None
+
+
+def judged(account: Account, quoted: str, *, expandable: bool) -> Explanation:
+    """Return what the bytes of an account mean, for torch's allocator."""
+    asked, free, unused = account.asked or 0, account.free or 0, account.unused or 0
+    total, others, allocated = account.total, account.others or 0, account.allocated or 0
+    missing = _missing(account)
+
+    def told(kind: Kind, *fixes: Fix, id: str = "") -> Explanation:
+        known = {"asked": asked, "free": free, "unused": unused, "total": total or 0}
+        known |= {"others": others, "missing": missing or 0, "allocated": allocated}
+        known |= {"allowed": account.allowed or 0}
+        message = Message.of(f"diagnose.oom.{id or kind}", **known)
+        return Explanation(kind, message, account, fixes, missing, quoted)
+
+    if total is not None and asked > TIMES_THE_GPU * total:
+        return told("too-big", fix("check-size"), id="computed")
+    if account.allowed is not None and missing:
+        return told("limit", fix("raise-limit"), id="allowed")
+    if total is not None and asked > total:
+        return told("too-big", id="more-than-all")
+    if total is not None and allocated + unused > total:
+        return told("spilled")
+    if account.free is not None and free >= asked:
+        return told("limit", fix("memory-limit"))
+    if total and others >= OTHERS_SHARE * total and others + free + unused >= asked:
+        return told("other-programs", fix("other-programs-gpu"))
+    if unused + free >= asked and unused >= asked / 2:
+        if expandable:
+            return told("fragmentation", id="fragmentation-still")
+        return told("fragmentation", fix("expandable", {"settings.allocator": "expandable"}))
+    if None in (account.allocated, account.free, total):
+        return told("too-big", id="too-big-cut")
+    return told("too-big")
+
+
+def metal(text: str, at: int) -> Explanation:
+    """Explain a message of torch's allocator for Apple's GPUs."""
+    held = _sizes(_METAL, text[at : at + BEHIND])
+    # Other allocations are Metal's, of this process too.
+    taken = (held.allocated or 0) + (held.unused or 0)
+    account = replace(held, process=taken or None, unused=None)
+    missing = None
+    if account.asked is not None and account.allowed is not None and taken:
+        missing = max(0, account.asked + taken - account.allowed)
+    says = Message.of(
+        "diagnose.oom.mps", asked=account.asked or 0, taken=taken,
+        allowed=account.allowed or 0, missing=missing or 0,
+    )  # fmt: skip
+    return Explanation("too-big", says, account, (), missing, quoted(text, at))
+
+
+def shape(text: str, at: int) -> Explanation:
+    """Explain TensorFlow's message, which names a tensor by its shape and type."""
+    asked = _tensor_bytes(text[at : at + BEHIND])
+    says = Message.of(f"diagnose.oom.driver{'' if asked is None else '-asked'}", asked=asked or 0)
+    kind: Kind = "driver" if asked is None else "too-big"
+    return Explanation(kind, says, Account(asked=asked), quoted=quoted(text, at))
+
+
+_TENSOR = re.compile(
+    r"tensor with shape\[([0-9]{1,20}(?:,[0-9]{1,20}){0,20})\] and type (\w{1,20})"
+)
+_ELEMENT = {"bool": 1, "int8": 1, "half": 2, "bfloat16": 2, "int32": 4, "float": 4, "int64": 8,
+            "double": 8}  # fmt: skip
+"""Bytes of TensorFlow's types, as its messages name them."""
+
+
+def _tensor_bytes(text: str) -> int | None:
+    found = _TENSOR.search(text)
+    if found is None or found[2] not in _ELEMENT:
+        return None
+    size = float(_ELEMENT[found[2]])
+    for length in found[1].split(","):
+        size *= int(length)
+    return int(size) if size < texts.BELIEVED else None

@@ -1,0 +1,52 @@
+"""Containers that files describe, Docker's Compose and Kubernetes, as lines that start them."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainwright.yamltext import Document, Place
+
+_DEEPEST = 8
+"""Levels of a Kubernetes object above its containers; a CronJob has seven."""
+
+
+def describes(document: Document) -> bool:
+    """Return whether a file is one of containers."""
+    return "services" in document.data or {"apiVersion", "kind"} <= document.data.keys()
+
+
+def started(document: Document) -> Iterator[tuple[str, int]]:
+    """Yield the command line of each container, with its line."""
+    services = document.data.get("services")
+    found = (
+        ((("services", name), one) for name, one in services.items())
+        if isinstance(services, dict)
+        else _containers(document.data, ())
+    )
+    for place, container in found:
+        if isinstance(container, dict) and isinstance(container.get("image"), str):
+            line = document.line((*place, "command")) or document.line(place) or 1
+            yield f"docker run {_words(container)}", line
+
+
+def _containers(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+    """Yield what is in lists called ``containers``."""
+    if not isinstance(value, dict) or len(place) > _DEEPEST:
+        return
+    for key, inner in value.items():
+        if key == "containers" and isinstance(inner, list):
+            yield from (((*place, key, number), one) for number, one in enumerate(inner))
+        else:
+            yield from _containers(inner, (*place, key))
+
+
+def _words(container: Mapping[str, Any]) -> str:
+    """Return the image and what runs in it: Compose's entrypoint comes before its command."""
+    parts = [shlex.quote(container["image"])]
+    for key in ("entrypoint", "command", "args"):
+        value = container.get(key)
+        if isinstance(value, list):
+            parts.append(shlex.join(map(str, value)))
+        elif isinstance(value, str):
+            parts.append(" ".join(value.split()))
+    return " ".join(parts)

@@ -1,0 +1,93 @@
+"""Which model the files of a run name, and what it has."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainwright.messages import Message, UserError
+from trainwright.messages.nearest import nearest
+from trainwright.plan.model import model_config, usual_inputs
+from trainwright.profile import presets
+from trainwright.quoting import one_line
+from trainwright.review.facts import Fact, Facts
+from trainwright.review.files import Source
+from trainwright.review.lora_targets import DEFAULTS
+from trainwright.review.names import folder_of, preset_of
+from trainwright.workload import Inputs, ModelSource
+from trainwright.workload.weightfiles import config_of
+
+LEFT_TO_PEFT = ("trl-sft", "trl-dpo", "trl-reward", "trl-grpo", "script", "peft")
+"""Kinds whose tool hands no layers to PEFT where the file names none."""
+TARGETS = ("query", "key", "value", "attention", "mlp", "head")
+"""Parts of a block that some tools switch one by one."""
+
+
+def model_of(facts: Facts, sources: Sequence[Source]) -> dict[str, Any] | None:
+    """Return the model as a plan names it: a config.json, a preset, a timm name; or None."""
+    for source in sources:
+        if source.kind.name == "model-config" and source.path is not None:
+            return {"hf": str(source.path.absolute())}
+    names = [fact for fact in facts.all if fact.name == "model"]
+    if (flavor := facts.value("flavor")) is not None:
+        family = str(facts.value("model_family", ""))
+        names.append(_renamed(facts.first("flavor"), f"{family}-{flavor}"))
+    for fact in names:
+        beside = next((s.path.parent for s in sources if s.path and s.name == fact.file), None)
+        if (folder := folder_of(str(fact.value), beside)) is not None:
+            return {"hf": str(folder)}
+        if (preset := preset_of(str(fact.value))) is not None:
+            return {"preset": preset.id}
+        if "/" not in str(fact.value) and fact.kind == "lightning":
+            return {"timm": str(fact.value)}
+    return None
+
+
+def unknown_model(facts: Facts) -> Message | None:
+    """Return which model the files name, where, and what to do; None where they name none."""
+    fact = facts.first("model") or facts.first("flavor")
+    if fact is None:
+        return None
+    where = f"{fact.file}:{fact.line}" if fact.line else fact.file
+    name = one_line(str(fact.value), 100)
+    near = nearest(name.rpartition("/")[2], [*presets.presets()], count=1)
+    values = {"name": name, "where": where, "key": fact.key, "near": near[0] if near else ""}
+    return Message.of("review.unknown-model" + ("-near" if near else ""), **values)
+
+
+def _renamed(fact: Fact | None, value: str) -> Fact:
+    assert fact is not None, "asked where there is one"
+    return Fact("model", value, fact.file, fact.kind, fact.key, fact.place, fact.line, fact.given)
+
+
+def usual_of(model: Mapping[str, Any] | None, kind: str) -> Inputs | None:
+    """Return the inputs of a model; None where it is not known, or not one that can be read."""
+    if model is None:
+        return None
+    try:
+        return usual_inputs(ModelSource(**model), kind)
+    except UserError:
+        return None  # the estimate says what is wrong with it
+
+
+def targets_of(facts: Facts, model: Mapping[str, Any] | None) -> list[str]:
+    """Return the adapted layers; PEFT's own where the tool leaves them to PEFT."""
+    if (given := facts.value("targets")) is not None:
+        return [*given]
+    if parts := [name for part in TARGETS for name in facts.value(f"{part}_targets", ())]:
+        return parts
+    if facts.kinds.isdisjoint(LEFT_TO_PEFT) or model is None:
+        return []
+    return [*DEFAULTS.get(_model_type(model) or "", ())]
+
+
+def _model_type(model: Mapping[str, Any]) -> str | None:
+    """Return what transformers calls the model; None for one that is not its."""
+    if "preset" in model:
+        model = presets.find(model["preset"]).model()
+    if "hf" not in model:
+        return None
+    try:
+        found, _ = model_config(config_of(Path(model["hf"])))
+    except UserError:
+        return None  # the estimate says what is wrong with it
+    return found.get("model_type")

@@ -1,0 +1,46 @@
+"""Rules about the model: the layers that adapters name, lengths, and types that overflow."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from trainwright.review.case import Case, found
+from trainwright.review.finding import Finding
+from trainwright.review.planning import task
+
+_SEPARATE = frozenset({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"})
+_FUSED = frozenset({"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"})
+_LAYERS = {
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text"),
+                    _SEPARATE),
+    **dict.fromkeys(("gpt_neox", "bloom", "falcon"), _FUSED),
+    "gpt2": frozenset({"c_attn", "c_proj", "c_fc"}),
+    "phi3": frozenset({"qkv_proj", "o_proj", "gate_up_proj", "down_proj"}),
+    "bert": frozenset({"query", "key", "value", "dense"}),
+}  # fmt: skip
+"""``model_type`` -> names of the linear layers of its blocks: transformers 5.24, modeling_*.py."""
+_WORDS = frozenset({"all-linear", "lm_head", "embed_tokens", "wte"})
+"""Targets that any of these models has."""
+_OVERFLOWING = ("gemma2", "gemma3", "gemma3_text", "t5", "mt5", "umt5")
+"""Model types whose activations are known to leave the range of fp16: their own documentation."""
+
+
+def rules(case: Case) -> Iterator[Finding]:
+    """Yield what does not go together with the model that is trained."""
+    if task(case.facts) == "infer":
+        return
+    kind, targets = case.model_type, case.given("targets")
+    layers = _LAYERS.get(kind or "")
+    if targets is not None and layers is not None:
+        named = {str(name).rpartition(".")[2] for name in targets.value}
+        plain = all(name.isidentifier() or name in _WORDS for name in named)  # not a pattern
+        if plain and not named & (layers | _WORDS):
+            names, known = sorted(named), sorted(layers)
+            values: dict[str, Any] = {"model": kind, "targets": names, "layers": known}
+            yield found("targets-absent", "error", targets, **values)
+    precision = case.facts.first("precision")
+    half = precision is not None and precision.value in ("fp16-mixed", "fp16")
+    if half and kind in _OVERFLOWING:
+        yield found("fp16-model", "risk", case.given("precision"), model=str(kind))
+    length, most = case.given("length"), case.of_model("positions")
+    if length is not None and most is not None and length.value > most:
+        yield found("length-long", "risk", length, length=length.value, most=most)

@@ -1,0 +1,81 @@
+"""Settings: what a person usually has counts where a plan says nothing, and is remembered."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainwright.plan.edit import with_keys
+from trainwright.ui import usual
+from trainwright.ui.i18n import tr
+from trainwright.ui.money import currency_of, rates_of
+from trainwright.ui.plans import starting_plan
+from trainwright.ui.preferences import Preferences
+from trainwright.ui.usual import Usual
+
+
+@pytest.fixture
+def settings(opened):
+    yield opened().screen_named("settings")
+    usual.use(Usual())
+
+
+def test_a_new_plan_has_the_usual_gpu(settings, opened):
+    settings.gpu.chosen.emit("rtx-3060-12gb")
+    window = settings.window()
+    window.start_with("new", None)
+    assert window.session.plan.machine.gpus[0].id == "rtx-3060-12gb"
+    assert "3060" in settings.gpu.accessibleName()
+
+
+def test_money_is_in_the_usual_currency_until_a_plan_says_another(settings):
+    plan = starting_plan()
+    assert currency_of(plan) == "USD"
+    settings.currency.chosen.emit("KRW")
+    assert currency_of(plan) == "KRW"
+    assert currency_of(with_keys(plan, {"limits.budget": "2000 USD"})) == "USD"
+    settings.currency.chosen.emit("language")
+    assert currency_of(plan) == "USD"
+
+
+def test_electricity_counts_where_the_plan_has_no_rate(settings):
+    settings._set_energy("usd_per_kwh", 0.31)
+    plan = starting_plan()
+    assert rates_of(plan).usd_per_kwh == 0.31
+    assert rates_of(with_keys(plan, {"limits.rates.usd_per_kwh": 0.1})).usd_per_kwh == 0.1
+
+
+def test_all_of_it_is_remembered_and_reset(settings, preferences):
+    settings.gpu.chosen.emit("rtx-3090")
+    settings.currency.chosen.emit("KRW")
+    settings._set_energy("household_kwh", 220.0)
+    settings.scale.chosen.emit("125")
+    assert tr("ui.settings.scale.next") in settings.scale_says.text()
+    again = Preferences(Path(preferences._settings.fileName()))
+    assert again.usual == Usual("rtx-3090", "KRW", None, 220.0)
+    assert again.scale == 125
+    settings.reset.click()
+    assert preferences.usual == Usual()
+    assert (preferences.scale, preferences.theme, preferences.language) == (100, "system", "system")
+    assert starting_plan().machine.gpus[0].id == "rtx-4090"
+
+
+def test_the_window_starts_in_the_size_that_was_chosen(tmp_path):
+    program = (
+        "from PySide6.QtWidgets import QApplication\n"
+        "from trainwright.ui import app\n"
+        "from trainwright.ui.preferences import Preferences\n"
+        "Preferences().scale = 125\n"
+        "QApplication.exec = lambda *_: print(QApplication.primaryScreen().devicePixelRatio())\n"
+        "app.main()\n"
+    )
+    environment = {
+        "QT_QPA_PLATFORM": "offscreen", "HOME": str(tmp_path), "PATH": os.environ["PATH"],
+        "XDG_CONFIG_HOME": str(tmp_path), "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "TRAINWRIGHT_STATE": str(tmp_path),
+    }  # fmt: skip
+    child = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True,
+                           text=True, timeout=60)  # fmt: skip
+    assert child.stdout.split()[-1:] == ["1.25"], child.stderr

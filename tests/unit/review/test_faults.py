@@ -1,0 +1,182 @@
+"""Planted faults are found, and sound files have none."""
+
+from pathlib import Path
+
+import pytest
+from trainerfiles import (
+    ACCELERATE,
+    AXOLOTL,
+    FACTORY,
+    GRPO,
+    JOB,
+    LIGHTNING,
+    PEFT,
+    RUN,
+    SCRIPT,
+    TITAN,
+    TRL,
+    TUNE,
+    ZERO,
+    Files,
+    args,
+    deepspeed,
+    reviewed,
+)
+
+from trainwright.messages import render
+
+FAULTS: list[tuple[str, Files | str, str, int]] = [
+    ("key-moved", {"a.json": args(evaluation_strategy="steps")}, "rtx-4090", 1),
+    ("key-gone", {"a.json": args(overwrite_output_dir=True)}, "rtx-4090", 1),
+    ("key-unknown-near", {"a.json": args(gradient_acumulation_steps=4)}, "rtx-4090", 1),
+    ("no-bf16", {"a.json": args()}, "rtx-2080-ti", 1),
+    ("no-bf16", {"a.yml": AXOLOTL.replace("bf16: auto", "bf16: true")}, "v100-16gb", 1),
+    ("no-fp16", {"a.json": args(bf16=False, fp16=True)}, "gtx-1080-ti", 1),
+    ("no-tf32", {"a.json": args(bf16=False, fp16=True, tf32=True)}, "v100-16gb", 1),
+    ("one-of", {"a.json": args(fp16=True)}, "rtx-4090", 1),
+    ("needs-workers", {"a.json": args(dataloader_num_workers=0, dataloader_prefetch_factor=2)},
+     "rtx-4090", 1),
+    ("best-model", {"a.json": args(load_best_model_at_end=True)}, "rtx-4090", 1),
+    ("best-model-steps", {"a.json": args(load_best_model_at_end=True, eval_strategy="steps",
+                                         eval_steps=200, save_steps=300)}, "rtx-4090", 1),
+    ("batch-product", {"z.json": deepspeed(train_batch_size=30, gradient_accumulation_steps=4),
+                       "a.yaml": ACCELERATE}, "rtx-4090", 2),
+    ("batch-divides", {"t.toml": TITAN.replace("= 16", "= 20")}, "h100-80gb", 8),
+    ("conflict", {"a.json": args(), "z.json": deepspeed(train_micro_batch_size_per_gpu=4)},
+     "rtx-4090", 1),
+    ("gpus", {"a.yaml": ACCELERATE.replace("processes: 2", "processes: 8")}, "rtx-4090", 2),
+    ("gpus", {"l.yaml": LIGHTNING}, "rtx-4090", 1),
+    ("quantized-zero3", {"a.yml": AXOLOTL + "deepspeed: z.json\n", "z.json": deepspeed()},
+     "rtx-4090", 1),
+    ("quantized-whole", {"a.yml": AXOLOTL.replace("adapter: qlora\n", "")}, "rtx-4090", 1),
+    ("qlora-whole", {"a.yml": AXOLOTL.replace("load_in_4bit: true\n", "")}, "rtx-4090", 1),
+    ("cache", {"a.json": args(gradient_checkpointing=True),
+               "config.json": '{"model_type": "gpt2", "use_cache": true, "architectures": ["G"]}'},
+     "rtx-4090", 1),
+    ("device-map", {"t.py": SCRIPT.replace('"gpt2"', '"gpt2", device_map="auto"'),
+                    "a.yaml": ACCELERATE}, "rtx-4090", 2),
+    ("reentrant-frozen", {"f.yaml": FACTORY.replace("_gc: false", "_gc: true")}, "rtx-4090", 1),
+    ("bucket", {"z.json": deepspeed(zero_optimization={"stage": 2})}, "rtx-4090", 1),
+    ("no-workers", {"f.yaml": FACTORY.replace("workers: 4", "workers: 0")}, "rtx-4090", 1),
+    ("offload-memory", {"f.yaml": FACTORY.replace("finetuning_type: lora\nlora_rank: 8",
+                                                  "finetuning_type: full") + "deepspeed: z.json\n",
+                        "z.json": deepspeed(zero_optimization={
+                            **ZERO, "offload_optimizer": {"device": "cpu"},
+                            "offload_param": {"device": "cpu"}},
+                            train_micro_batch_size_per_gpu="auto")}, "rtx-4090", 1),
+    ("offload-optimizer", {"a.json": args(optim="adamw_bnb_8bit"), "z.json": deepspeed(
+        zero_optimization={**ZERO, "offload_optimizer": {"device": "cpu"}})}, "rtx-4090", 1),
+    ("flash-gpu", {"a.yml": AXOLOTL.replace("bf16: auto", "fp16: true")}, "rtx-2080-ti", 1),
+    ("auto-unfilled", {"z.json": deepspeed(train_batch_size="auto"), "l.yaml": LIGHTNING},
+     "rtx-4090", 2),
+    ("key-moved", {"l.yaml": LIGHTNING.replace("devices:", "gpus:")}, "rtx-4090", 2),
+    ("key-moved", {"t.toml": TITAN.replace("local_batch_size", "batch_size")}, "h100-80gb", 8),
+    ("key-unknown-near", {"t.toml": TITAN.replace("seq_len", "seq_lenn")}, "h100-80gb", 8),
+    ("key-moved", {"s.yaml": "model_name_or_path: gpt2\ndataset_name: d\nmax_seq_length: 512\n"},
+     "rtx-4090", 1),
+    ("no-bf16", f"torchrun --nproc_per_node 2 train.py {RUN} --bf16", "rtx-2080-ti", 2),
+    ("gpus", f"torchrun --nproc_per_node 4 train.py {RUN} --bf16", "rtx-4090", 2),
+    ("share-above-one", "vllm serve gpt2 --gpu-memory-utilization 1.5", "rtx-4090", 1),
+    ("key-moved", "vllm serve gpt2 --worker-use-ray", "rtx-4090", 1),
+    ("no-fp8", "vllm serve gpt2 --kv-cache-dtype fp8", "gtx-1080-ti", 1),
+    ("key-of-later", {"r.sh": "docker run --gpus all vllm/vllm-openai:v0.6.3 --model gpt2 "
+                              "--num-scheduler-steps 8\n"}, "rtx-4090", 1),
+    ("key-gone", {"r.sh": "docker run --gpus all vllm/vllm-openai:latest --model gpt2 "
+                          "--num-scheduler-steps 8\n"}, "rtx-4090", 1),
+    ("batch-product", {"z.json": deepspeed(train_batch_size=32, gradient_accumulation_steps=4)},
+     "rtx-4090", 2),
+    ("value-gone", {"a.json": args(optim="adamw_hf")}, "rtx-4090", 1),
+    ("quantized-whole", {"f.yaml": FACTORY.replace("lora\nlora_rank: 8",
+                                                   "full\nquantization_bit: 4")}, "rtx-4090", 1),
+    ("key-moved", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP") + "fsdp_config:\n"
+                   "  fsdp_version: 2\n  fsdp_sharding_strategy: FULL_SHARD\n"}, "rtx-4090", 2),
+    ("reentrant-frozen", {"s.yaml": TRL + "gradient_checkpointing_kwargs: {use_reentrant: true}\n"},
+     "rtx-4090", 1),
+    ("grouping-packed", {"a.yml": AXOLOTL + "group_by_length: true\n"}, "rtx-4090", 1),
+    ("device-map-zero3", {"t.py": SCRIPT.replace('"gpt2"', '"gpt2", device_map="auto"'),
+                          "z.json": deepspeed()}, "rtx-4090", 2),
+    ("share-high", "python -m sglang.launch_server --model-path gpt2 --mem-fraction-static 0.95",
+     "rtx-4090", 1),
+    ("value-unknown", {"l.yaml": LIGHTNING.replace("devices: 2", "devices: []")}, "rtx-4090", 1),
+    ("ddp-alone", {"l.yaml": LIGHTNING.replace("devices: 2", "devices: 1")}, "rtx-4090", 1),
+    ("packing-mixes", {"a.yml": AXOLOTL.replace("flash_attention", "eager_attention")},
+     "rtx-4090", 1),
+    ("fp16-model", {"a.yml": AXOLOTL.replace("meta-llama/Llama-3.2-1B", "google/gemma-2-2b")
+                    .replace("bf16: auto", "fp16: true").replace("flash_attention: true\n", "")},
+     "rtx-2080-ti", 1),
+    ("offload-stage", {"z.json": deepspeed(zero_optimization={
+        "stage": 2, "reduce_bucket_size": 20_000_000, "offload_param": {"device": "cpu"}})},
+     "rtx-4090", 1),
+    ("length-long", {"a.yml": AXOLOTL.replace("meta-llama/Llama-3.2-1B", "gpt2")}, "rtx-4090", 1),
+    ("generations-divide", {"g.yaml": GRPO + "per_device_train_batch_size: 3\n"}, "rtx-4090", 1),
+    ("exclusive", {"a.json": args(deepspeed="z.json", fsdp="full_shard"), "z.json": deepspeed(
+        train_micro_batch_size_per_gpu="auto")}, "rtx-4090", 1),
+    ("exclusive", {"a.yml": AXOLOTL + "warmup_steps: 10\nwarmup_ratio: 0.1\n"}, "rtx-4090", 1),
+    ("targets-absent", {"t.py": 'model = AutoModelForCausalLM.from_pretrained("gpt2")\n'
+                                'a = LoraConfig(target_modules=["q_proj", "v_proj"])\n'},
+     "rtx-4090", 1),
+    ("one-of", {"z.json": deepspeed(fp16={"enabled": True})}, "rtx-4090", 1),
+    ("in-backward", {"t.yaml": TUNE + "optimizer_in_bwd: true\ngradient_accumulation_steps: 8\n"},
+     "a100-80gb", 1),
+    ("gpus-allotted", {"j.sbatch": JOB.replace("a100:8", "4")}, "a100-80gb", 8),
+    ("context-long", {"Modelfile": "FROM mistral:7b\nPARAMETER num_ctx 65536\n"}, "rtx-4090", 1),
+    ("heads", "vllm serve Qwen/Qwen2.5-7B --tensor-parallel-size 3", "rtx-4090", 3),
+    ("packing-mixes", {"s.yaml": "model_name_or_path: gpt2\ndataset_name: d\npacking: true\n"
+                                 "dataloader_num_workers: 2\n"}, "rtx-4090", 1),
+    ("fsdp1", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")
+               + "fsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"}, "rtx-4090", 2),
+]  # fmt: skip
+SOUND: list[tuple[Files | str, str, int]] = [
+    ({"a.json": args()}, "rtx-4090", 1),
+    ({"a.json": args(bf16=False, fp16=True)}, "rtx-2080-ti", 1),
+    ({"a.json": args(load_best_model_at_end=True, eval_strategy="epoch", save_strategy="epoch")},
+     "rtx-4090", 1),
+    ({"a.json": args(gradient_checkpointing=True, tf32=True,
+                     gradient_checkpointing_kwargs={"use_reentrant": False})}, "rtx-3090", 1),
+    ({"a.json": args(dataloader_prefetch_factor=4, dataloader_persistent_workers=True)},
+     "a100-80gb", 1),
+    ({"a.yml": AXOLOTL}, "rtx-4090", 1),
+    ({"a.yml": AXOLOTL.replace("qlora", "lora").replace("load_in_4bit: true\n", "")},
+     "a100-80gb", 1),
+    ({"f.yaml": FACTORY}, "rtx-4090", 1),
+    ({"f.yaml": FACTORY + "quantization_bit: 4\n"}, "rtx-4090", 1),
+    ({"z.json": deepspeed()}, "rtx-4090", 1),
+    ({"a.json": args(deepspeed="z.json"), "z.json": deepspeed(
+        train_micro_batch_size_per_gpu="auto", train_batch_size="auto")}, "rtx-4090", 1),
+    ({"z.json": deepspeed(train_batch_size=16, gradient_accumulation_steps=4),
+      "a.yaml": ACCELERATE}, "rtx-4090", 2),
+    ({"t.toml": TITAN}, "h100-80gb", 8),
+    ({"l.yaml": LIGHTNING}, "rtx-4090", 2),
+    ({"a.yaml": ACCELERATE}, "rtx-4090", 2),
+    ({"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP") + "fsdp_config:\n  fsdp_version: 2\n"
+      "  fsdp_reshard_after_forward: true\n"}, "rtx-4090", 2),
+    ({"t.py": SCRIPT}, "rtx-4090", 1),
+    ({"adapter_config.json": PEFT, "a.json": args()}, "rtx-4090", 1),
+    ({"s.yaml": "model_name_or_path: gpt2\ndataset_name: d\nmax_length: 512\nuse_peft: true\n"
+                "lora_r: 8\ndataloader_num_workers: 2\n"}, "rtx-4090", 1),
+    ({"Modelfile": "FROM llama3.1:8b\nPARAMETER num_ctx 8192\nSYSTEM \"\"\"\nBe kind.\n\"\"\"\n"},
+     "rtx-4090", 1),
+    ("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192", "rtx-4090", 1),
+    ("python -m sglang.launch_server --model-path Qwen/Qwen2.5-7B --tp 2", "rtx-4090", 2),
+    (f"torchrun --nproc_per_node 2 train.py {RUN} --bf16", "rtx-4090", 2),
+    (f"accelerate launch --num_processes 2 train.py {RUN} --fp16 true", "v100-16gb", 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "files", "gpu", "count"), FAULTS)
+def test_a_planted_fault_is_found(
+    tmp_path: Path, rule: str, files: Files | str, gpu: str, count: int
+) -> None:
+    found = reviewed(tmp_path, files, gpu, count)
+    assert rule in [finding.rule for finding in found.findings]
+    assert all(render(one.message, lang) != one.message.id
+               for one in found.findings for lang in ("en", "ko"))  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "gpu", "count"), SOUND)
+def test_a_sound_file_has_no_fault(
+    tmp_path: Path, files: Files | str, gpu: str, count: int
+) -> None:
+    found = reviewed(tmp_path, files, gpu, count)
+    assert [one.rule for one in found.findings if one.level != "gain"] == []
+    assert [unread.key for unread in found.not_understood] == []

@@ -1,0 +1,116 @@
+"""A run that does not fit: ways out in the files' own keys, at once and without a trace."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from trainwright.cli.run import run
+from trainwright.profile import store
+
+AXOLOTL = """\
+base_model: meta-llama/Llama-3.1-8B
+adapter: lora
+lora_r: 16
+lora_target_linear: true
+sequence_len: 4096
+micro_batch_size: 8   # as before
+gradient_accumulation_steps: 1
+optimizer: adamw_torch_fused
+bf16: auto
+dataloader_num_workers: 4
+"""
+Reviewed = Callable[..., tuple[int, str]]
+ARGUMENTS = {"output_dir": "out", "per_device_train_batch_size": 8, "bf16": True}
+
+
+@pytest.fixture(autouse=True)
+def _untraced(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_args: object, **_named: object) -> None:
+        raise AssertionError("a trace takes too long for a review")
+
+    monkeypatch.setattr(store, "trace", refused)
+
+
+@pytest.fixture
+def reviewed(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """Return the exit code and the output of ``trainwright review`` with --json."""
+
+    def reviewing(*words: str) -> tuple[int, str]:
+        code = run(["review", *words, "--json"], lambda _path: 0)
+        return code, capsys.readouterr().out
+
+    return reviewing
+
+
+def test_a_misfit_lists_ways_out_in_its_own_keys(tmp_path: Path, reviewed: Reviewed) -> None:
+    path = tmp_path / "a.yml"
+    path.write_text(AXOLOTL, encoding="utf-8")
+    began = time.process_time()
+    found = json.loads(reviewed(str(path), "--machine", "rtx-3090")[1])
+    assert time.process_time() - began < 4  # 2 s, and what a busy computer adds
+    assert [one["rule"] for one in found["findings"] if one["level"] == "error"] == ["memory"]
+    ways = [one for one in found["findings"] if one["level"] == "way"]
+    keys = {change["key"]: change["value"] for change in ways[0]["changes"]}
+    assert keys["gradient_checkpointing"] is True
+    assert keys["micro_batch_size"] * keys["gradient_accumulation_steps"] == 8
+
+
+def test_a_way_is_written_only_where_it_is_taken(tmp_path: Path, reviewed: Reviewed) -> None:
+    path = tmp_path / "a.yml"
+    path.write_text(AXOLOTL, encoding="utf-8")
+    reviewed(str(path), "--machine", "rtx-3090", "--write")
+    assert path.read_text(encoding="utf-8") == AXOLOTL
+    taken = reviewed(str(path), "--machine", "rtx-3090", "--take", "1", "--write")
+    after = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert after["gradient_checkpointing"] is True
+    assert "# as before" in path.read_text(encoding="utf-8")
+    assert json.loads(taken[1])["written"]
+    assert reviewed(str(path), "--machine", "rtx-3090", "--take", "99")[0] == 2
+
+
+def test_figures_of_a_nearby_step_say_so(tmp_path: Path, reviewed: Reviewed) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(ARGUMENTS), encoding="utf-8")
+    _, text = reviewed(str(path), "--machine", "rtx-3090", "--set", "model.preset=gpt2")
+    found = json.loads(text)
+    assert any("loss_in_model" in note for note in found["estimate"]["notes"])
+
+
+def test_a_way_out_leaves_auto_to_the_file_of_the_trainer(
+    tmp_path: Path, reviewed: Reviewed
+) -> None:
+    auto = {"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 0}}
+    (tmp_path / "z.json").write_text(json.dumps(auto), encoding="utf-8")
+    large = ARGUMENTS | {"per_device_train_batch_size": 16}
+    (tmp_path / "a.json").write_text(json.dumps(large), encoding="utf-8")
+    names = [str(tmp_path / name) for name in ("z.json", "a.json")]
+    model = ("--set", "model.preset=gpt2")
+    _, text = reviewed(*names, "--machine", "rtx-3060-12gb", *model)
+    changes = [
+        change
+        for one in json.loads(text)["findings"]
+        if one["level"] == "way"
+        for change in one["changes"]
+    ]
+    assert changes
+    assert all(change["file"] == names[1] for change in changes)
+
+
+def test_a_way_out_of_a_command_line_is_in_its_own_options(reviewed: Reviewed) -> None:
+    words = "torchrun --nproc_per_node 1 run.py --model_name_or_path gpt2 --bf16 --do_train "
+    _, text = reviewed(words + "--per_device_train_batch_size 64", "--machine", "rtx-3060-12gb")
+    ways = [one for one in json.loads(text)["findings"] if one["level"] == "way"]
+    assert any("per_device_train_batch_size=" in key for key in ways[0]["beyond"])
+
+
+@pytest.mark.parametrize("machine", ["rtx-9090", "rtx-4090:0"])
+def test_a_machine_that_is_not_known_is_refused(
+    tmp_path: Path, reviewed: Reviewed, machine: str
+) -> None:
+    path = tmp_path / "a.yml"
+    path.write_text(AXOLOTL, encoding="utf-8")
+    assert reviewed(str(path), "--machine", machine)[0] == 2

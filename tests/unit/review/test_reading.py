@@ -1,0 +1,171 @@
+"""What files say is what is planned."""
+
+import operator
+from pathlib import Path
+
+import pytest
+from trainerfiles import (
+    ACCELERATE,
+    AXOLOTL,
+    DPO,
+    FACTORY,
+    GRPO,
+    JOB,
+    LIGHTNING,
+    MEGATRON,
+    SCRIPT,
+    TITAN,
+    TRL,
+    TUNE,
+    Files,
+    args,
+    reviewed,
+)
+
+KBIT = """\
+from peft import LoraConfig, prepare_model_for_kbit_training
+bits = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_use_double_quant=True)
+model = AutoModelForCausalLM.from_pretrained(
+    "mistralai/Mistral-7B-v0.3", quantization_config=bits, device_map={"": 0})
+model = prepare_model_for_kbit_training(model)
+adapters = LoraConfig(lora_alpha=32, target_modules=["q_proj", "v_proj"])
+args = SFTConfig(max_length=1024, bf16=True, dataloader_num_workers=4)
+"""
+LITGPT = """\
+checkpoint_dir: checkpoints/meta-llama/Meta-Llama-3.1-8B
+lora_r: 32
+lora_key: true
+lora_value: false
+train: {global_batch_size: 8, micro_batch_size: 1}
+"""
+DIFFUSERS = """\
+export MODEL="stable-diffusion-v1-5/stable-diffusion-v1-5"
+accelerate launch --mixed_precision="fp16" train_text_to_image_lora.py \\
+  --pretrained_model_name_or_path=$MODEL --resolution=768 --train_batch_size=2 --rank 8
+"""
+TIMM = "torchrun --nproc_per_node=2 train.py --model resnet50 --batch-size 64 --amp --opt sgd"
+NEMO = """\
+torchrun --nproc-per-node=8 finetune.py trainer.precision=bf16 model.micro_batch_size=2 \\
+  model.restore_from_path=llama-3.1-8b.nemo model.peft.peft_scheme=lora +model.odd.key=1
+"""
+COMPOSE = """\
+services:
+  llm:
+    image: lmsysorg/sglang:latest
+    entrypoint: python3 -m sglang.launch_server
+    command: --model-path meta-llama/Llama-3.1-8B-Instruct
+      --context-length 4096 --mem-fraction-static 0.8
+  proxy:
+    image: nginx
+"""
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: vllm}
+spec:
+  containers:
+    - name: vllm
+      image: vllm/vllm-openai:latest
+      command: [/bin/sh, -c]
+      args: ["vllm serve mistralai/Mistral-7B-Instruct-v0.3 --max-model-len 4096 -tp 2"]
+"""
+REGISTRY = """\
+def llama3_8b():
+    return Trainer.Config(
+        hf_assets_path="./assets/hf/Llama-3.1-8B",
+        optimizer=OptimizersContainer.Config(lr=3e-4),
+        training=TrainingConfig(local_batch_size=3, seq_len=4096),
+        activation_checkpoint=ActivationCheckpointConfig(mode="full"),
+    )
+"""
+READ: list[tuple[Files | str, dict[str, object]]] = [
+    ({"t.py": KBIT}, {"workload.task": "qlora", "workload.lora.targets": ("q_proj", "v_proj"),
+                      "settings.kbit_preparation": "all", "settings.checkpointing": "full"}),
+    ({"t.yaml": TUNE}, {"workload.lora.targets": ("q_proj", "o_proj", "gate_proj", "up_proj",
+                                                  "down_proj")}),
+    ({"l.yaml": LITGPT}, {"workload.lora.targets": ("q_proj", "k_proj")}),
+    ({"m.sh": MEGATRON}, {"settings.micro_batch": 3, "workload.inputs.sequence_length": 2048,
+                          "settings.checkpointing": "selective", "workload.effective_batch": 6}),
+    ({"d.sh": DIFFUSERS}, {"model.preset": "sd-1.5-unet", "workload.task": "lora",
+                           "workload.inputs.image_size": 768, "workload.lora.rank": 8,
+                           "settings.recipe": "diffusers-script"}),
+    (TIMM, {"settings.optimizer": "sgd", "settings.precision": "fp16-mixed",
+            "workload.effective_batch": 128}),
+    ({"a.yml": AXOLOTL}, {"settings.recipe": "axolotl", "workload.lora.targets": ("all-linear",)}),
+    ({"f.yaml": FACTORY}, {"settings.recipe": "llama-factory", "settings.reentrant": False}),
+    ({"f.yaml": FACTORY}, {"workload.lora.alpha": 16}),
+    ({"s.yaml": TRL}, {"workload.lora.targets": ("q_proj", "v_proj")}),
+    ({"g.yaml": GRPO}, {"workload.inputs.sequence_length": 712}),
+    ({"d.yaml": DPO}, {"workload.objective": "dpo", "workload.compared": "model",
+                       "workload.inputs.sequence_length": 1024, "settings.checkpointing": "full",
+                       "settings.recipe": None, "settings.cross_entropy": None}),
+    ({"d.yaml": DPO + "use_peft: true\n"}, {"workload.compared": "adapter-off"}),
+    ({"d.yaml": DPO + "precompute_ref_log_probs: true\n"}, {"workload.compared": "precomputed"}),
+    ({"d.yaml": DPO, "a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")},
+     {"workload.objective": None, "settings.recipe": "trl-sft"}),
+    ({"r.yaml": "model_name_or_path: gpt2\ndataset_name: d\ncenter_rewards_coefficient: 0.01\n"},
+     {"workload.objective": "reward", "workload.compared": None, "settings.recipe": None}),
+    ({"r.sh": "trl reward --model_name_or_path gpt2 --dataset_name d --use_peft\n"},
+     {"workload.objective": "reward", "workload.task": "lora"}),
+    ({"tune.sh": "tune run lora_finetune --config t.yaml batch_size=4\n", "t.yaml": TUNE},
+     {"settings.micro_batch": 4}),
+    ({"run.sh": "swift sft --model Qwen/Qwen2.5-7B-Instruct --train_type lora --dataset a/b#500 "
+                "--per_device_train_batch_size 1 --max_length 512\n"},
+     {"workload.task": "lora", "workload.inputs.sequence_length": 512,
+      "workload.lora.targets": ("all-linear",), "settings.precision": "bf16-mixed",
+      "settings.checkpointing": "full"}),
+    ({"run.sh": "litgpt finetune_lora meta-llama/Llama-3.2-1B --train.max_seq_length 512\n"},
+     {"workload.task": "lora", "workload.lora.rank": 8}),
+    ({"run.sh": "docker run --gpus all -p 1:1 vllm/vllm-openai:v0.11 --model gpt2 "
+                "--max-model-len 512\n"},
+     {"workload.task": "infer", "settings.engine": "vllm"}),
+    ({"g.py": 'a = GRPOConfig(bf16=True)\nt = GRPOTrainer(model="Qwen/Qwen2.5-0.5B", args=a)\n'},
+     {"model.preset": "qwen-2.5-0.5b"}),
+    ({"p.py": 'm = AutoModelForCausalLM.from_pretrained("gpt2")\n'
+              't = L.Trainer(devices=4, strategy=FSDPStrategy(state_dict_type="full"))\n'},
+     {"settings.strategy": "fsdp2", "model.preset": "gpt2"}),
+    ("torchrun --nproc_per_node=gpu run_clm.py --model_name_or_path gpt2 --do_train "
+     "--per_device_train_batch_size 2", {"workload.effective_batch": 16}),
+    ({"a.yml": AXOLOTL + "gradient_checkpointing: offload\nplugins:\n"
+      "  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin\n"},
+     {"settings.activation_offload": True, "settings.cross_entropy": "fused"}),
+    ({"e.py": SCRIPT + "model.gradient_checkpointing_enable()\n"},
+     {"settings.checkpointing": "full"}),
+    ({"fit.sh": "python main.py fit --config l.yaml --trainer.devices 4 --data.batch_size 8\n",
+      "l.yaml": LIGHTNING + "  init_args: {backbone: resnet50}\n"},
+     {"settings.micro_batch": 8, "workload.effective_batch": 32}),
+    ({"pod.yaml": POD}, {"settings.engine": "vllm", "workload.inputs.prompt_tokens": 3840}),
+    ({"a.yaml": ACCELERATE, "t.json": args(), "m.py": SCRIPT}, {"settings.recipe": "hf-trainer"}),
+    ({"n.sh": NEMO}, {"settings.micro_batch": 2, "workload.task": "lora",
+                      "model.preset": "llama-3.1-8b"}),
+    ({"compose.yaml": COMPOSE}, {"workload.task": "infer", "settings.engine": "sglang",
+                                 "settings.memory_share": 0.8}),
+    ({"j.sbatch": JOB}, {"settings.micro_batch": 3, "workload.effective_batch": 24}),
+    ({"registry.py": REGISTRY}, {"model.preset": "llama-3.1-8b", "settings.checkpointing": "full",
+                                 "settings.micro_batch": 3, "settings.learning_rate": 3e-4}),
+    ({"t.toml": TITAN}, {"settings.checkpointing": "full"}),
+    ({"t.toml": TITAN.replace("degree = 8", "degree = -1").replace("global_batch_size = 16\n", "")},
+     {"workload.effective_batch": 16}),
+    ("llama-server -m Llama-3.1-8B-Instruct-Q4_K_M.gguf -c 8192 -ngl 99 --cache-type-k q8_0",
+     {"settings.engine": "llama.cpp", "settings.quantization": "q4_k_m",
+      "settings.kv_cache": "int8", "model.preset": "llama-3.1-8b"}),
+    ("docker run --gpus all ghcr.io/huggingface/text-generation-inference:3.3.5 "
+     "--model-id Qwen/Qwen2.5-7B-Instruct --max-total-tokens 4096 --quantize fp8",
+     {"workload.task": "infer", "settings.quantization": "fp8"}),
+    ({"d.yaml": "model_name_or_path: gpt2\nbeta: 0.1\nmax_length: 512\ntorch_dtype: bfloat16\n"},
+     {"settings.precision": "bf16"}),
+    ({"t.toml": TITAN.replace('"full"', '"selective"\nselective_ac_option = "op"')},
+     {"settings.checkpointing": "selective"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "expected"), READ)
+def test_what_files_say_is_planned(
+    tmp_path: Path, files: Files | str, expected: dict[str, object]
+) -> None:
+    found = reviewed(tmp_path, files, "rtx-4090", 8)
+    assert {one.rule for one in found.errors} <= {"key-moved"}
+    plan = found.planned.plan
+    assert plan is not None
+    for key, value in expected.items():
+        assert operator.attrgetter(key)(plan) == value, key

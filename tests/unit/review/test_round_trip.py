@@ -1,0 +1,61 @@
+"""A file that is read, planned and written for the same tool gives the same run."""
+
+from pathlib import Path
+
+import pytest
+from trainerfiles import AXOLOTL, FACTORY, TRL, Files
+
+from trainwright import export
+from trainwright.advise import near
+from trainwright.plan.evaluate import Facts, Pending
+from trainwright.plan.file import text_data
+from trainwright.plan.schema import Plan
+from trainwright.review import plan_of, sources
+
+MACHINE = ("machine.gpus=[{id: a100-80gb}]",)
+TUNED = AXOLOTL + "lora_alpha: 32\n"
+ASIDE = {"epochs", "samples", "dataset"}
+"""Of the data, which no memory and no step depends on."""
+FILES: list[tuple[str, Files]] = [
+    ("axolotl", {"a.yml": TUNED}),
+    ("axolotl", {"a.yml": TUNED.replace("qlora", "lora").replace("load_in_4bit: true\n", "")}),
+    ("axolotl", {"a.yml": TUNED.replace("sample_packing: true", "gradient_checkpointing: true")}),
+    ("llamafactory", {"f.yaml": FACTORY}),
+    ("llamafactory", {"f.yaml": FACTORY + "quantization_bit: 4\nlora_alpha: 32\n"}),
+    ("llamafactory", {"f.yaml": FACTORY.replace("lora\nlora_rank: 8", "full\npure_bf16: true")
+                      .replace("bf16: true\n", "", 1).replace("bf16: true\n", "")}),
+    ("trl", {"s.yaml": TRL}),
+    ("trl", {"s.yaml": TRL + "load_in_4bit: true\nlora_r: 32\nmax_length: 512\n"}),
+    ("trl", {"s.yaml": "model_name_or_path: gpt2\ndataset_name: d\nmax_length: 512\n"
+                       "per_device_train_batch_size: 2\noptim: adamw_bnb_8bit\n"}),
+    ("vllm", {"v.sh": "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192 "
+                      "--gpu-memory-utilization 0.85 --dtype bfloat16\n"}),
+    ("sglang", {"s.sh": "python -m sglang.launch_server --model-path Qwen/Qwen2.5-7B "
+                        "--context-length 8192 --mem-fraction-static 0.8 --dtype bfloat16\n"}),
+    ("ollama", {"Modelfile": "FROM llama3.1:8b-instruct-q5_K_M\nPARAMETER num_ctx 8192\n"
+                             "PARAMETER num_predict 512\n"}),
+]  # fmt: skip
+
+
+def read(folder: Path) -> Plan:
+    names = [str(path) for path in sorted(folder.rglob("*")) if path.is_file()]
+    return plan_of(sources(names), MACHINE)
+
+
+@pytest.mark.parametrize(("target", "files"), FILES)
+def test_what_is_read_is_written_as_the_same_run(tmp_path: Path, target: str, files: Files) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    for name, text in files.items():
+        (before / name).write_text(text, encoding="utf-8")
+    given = read(before)
+    facts = near.resolved(given)
+    assert isinstance(facts, Facts | Pending)
+    export.write(export.files(target, given, facts.settings, {}, "en"), after)
+    again = read(after)
+    assert again.model == given.model
+    old, new = text_data(given), text_data(again)
+    kept = {key: value for key, value in old["workload"].items() if key not in ASIDE}
+    assert {key: new["workload"].get(key) for key in kept} == kept
+    for name in old.get("settings", {}).keys() - {"loader"}:
+        assert new["settings"][name] == old["settings"][name], name
