@@ -14,8 +14,9 @@ With no block chosen the result is the plain run. Where blocks' inputs wait in s
 (``torch.autograd.graph.save_on_cpu`` around each block), they die on the device as if autograd
 did not look, and are born again before the block's second forward.
 
-Under ``use_reentrant=True`` the second forward runs to its end, and what it returns lives until the
-block's backward is done: ``CheckpointFunction.backward`` holds it.
+Under ``use_reentrant=True`` the second forward runs to its end. What it returns lives until the
+block's backward is done, and so do the gradients that came in for it:
+``CheckpointFunction.backward`` holds both.
 """
 
 from collections.abc import Collection
@@ -271,6 +272,9 @@ class _Derivation:
         for number, storages in self._segment.inputs:
             kept = np.setdiff1d(storages, self._moved.get(number, ()))
             np.maximum.at(death, kept.astype(np.int64), last_release.get(number, -1))
+        if self._reentrant:
+            for block in self._blocks:
+                np.maximum.at(death, self._gradients(block), block.last_release)
         storage = self._segment.a[self._segment.code == FREE]
         at = np.where(self._born[storage] >= 0, death[storage], self._dead[storage])
         return _Rows(3 * at + _AFTER, -storage, self._size[storage], np.full(len(at), -1))
@@ -283,12 +287,12 @@ class _Derivation:
         name = self._fresh + 1 + np.arange(len(moved))
         self._fresh += len(moved)
         none, size = np.full(len(moved), -1), self._size[moved]
-        back = np.full(len(moved), 3 * block.first_unpack + _BEFORE)
+        back = np.full(len(moved), 3 * self._restart(block) + _BEFORE)
         gone = np.full(len(moved), 3 * block.last_release + _AFTER)
         return _Rows(back, name, size, none, again=True), _Rows(gone, -name, size, none)
 
     def _recomputed(self, block: _Block) -> tuple[_Rows, _Rows]:
-        """Return the block's second forward before its first request, and the later deaths."""
+        """Return the births and deaths of the block's second forward, and the later deaths."""
         stop = block.end if self._reentrant else int(block.holders.packed.max())
         births = self._births[(self._births >= block.begin) & (self._births <= stop)]
         storage = self._segment.a[births]
@@ -297,7 +301,7 @@ class _Derivation:
         last = self._last_use(block)
         held = self._held(block)[storage]
         if self._reentrant:
-            returned = ~held & ((self._dead[storage] < 0) | (self._dead[storage] > stop))
+            returned = self._outputs(block)[storage]
             last[storage[returned]] = max(int(last.max()), block.last_release)
             held |= returned
         # What is not saved dies where it did, or at the stop after the last save.
@@ -306,7 +310,7 @@ class _Derivation:
         again = np.argsort(np.concatenate([births, dead]), kind="stable")
         segment, count = self._segment, int(np.count_nonzero(~held))
         second = _Rows(
-            np.full(len(again), 3 * block.first_unpack + _BEFORE),
+            np.full(len(again), 3 * self._restart(block) + _BEFORE),
             np.concatenate([name, -name[~held]])[again],
             np.concatenate([segment.b[births], self._size[storage[~held]]])[again],
             np.concatenate([segment.c[births], np.full(count, -1)])[again],
@@ -319,6 +323,41 @@ class _Derivation:
             self._size[kept],
             np.full(len(kept), -1),
         )
+
+    def _restart(self, block: _Block) -> int:
+        """Return the position before which the second forward runs.
+
+        Mostly that is the block's first request. A re-entrant one runs before all of the block's
+        backward, so before what was made of its gradients since the last death.
+        """
+        first, unpacked = block.first_unpack, self._holders.unpacked
+        if not self._reentrant:
+            return first
+        since = int(unpacked[unpacked < first].max(initial=block.end))
+        freed = np.flatnonzero(self._segment.code[since:first] == FREE)
+        return since + 1 + int(freed.max(initial=0))
+
+    def _outputs(self, block: _Block) -> NDArray[np.bool_]:
+        """Return which storages the block returns; (ids,)."""
+        inside = (block.begin <= self._born) & (self._born <= block.end)
+        return inside & ~self._held(block) & ((self._dead < 0) | (self._dead > block.end))
+
+    def _gradients(self, block: _Block) -> Ints:
+        """Return the gradients of what the block returns.
+
+        Each is as large and is born in the backward pass. It is the oldest such that lives at the
+        block's first request, as what is scaled or summed from it comes later. Where all are dead
+        by then, it was cast: it is the youngest.
+        """
+        first, unpacked = block.first_unpack, self._holders.unpacked
+        backward = int(unpacked[unpacked >= 0].min())
+        born = self._segment.a[self._births[(self._births > backward) & (self._births < first)]]
+        found = [np.zeros(0, np.int64)]
+        for size in np.unique(self._size[self._outputs(block)]):
+            equal = born[self._size[born] == size]
+            alive = equal[(self._dead[equal] < 0) | (self._dead[equal] > first)]
+            found.append(alive[:1] if alive.size else equal[-1:])
+        return np.concatenate(found).astype(np.int64)
 
     def _held(self, block: _Block) -> NDArray[np.bool_]:
         """Return which storages the block saves; (ids,)."""

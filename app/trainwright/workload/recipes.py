@@ -153,9 +153,6 @@ RECIPES: Mapping[RecipeName, Recipe] = {
             "loss_in_model": True,
         },
         checkpointed={"input_gradients": True},
-        # Its real runs with 4-bit layers on the CPU are within 0.5 % of the usual step, and 1.8 to
-        # 2.9 % below the derived re-entrant one. The reason is not found.
-        quantized={"reentrant": False},
     ),
     "axolotl": Recipe(
         "axolotl 0.19",

@@ -13,8 +13,9 @@ import sys
 import tempfile
 import warnings
 from bisect import bisect_right
+from importlib.machinery import ModuleSpec
 from importlib.metadata import version
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 warnings.simplefilter("ignore")
 sys.path.insert(0, sys.argv[1])
@@ -66,11 +67,14 @@ def hf_trainer(case, model=None):
         model.enable_input_require_grads()
     if case["task"] != "full":
         model = adapted(model)
-    row = torch.zeros(case["sequence"], dtype=torch.int64)
-    samples = [{"input_ids": row, "labels": row}] * (case["batch"] * STEPS)
     with tempfile.TemporaryDirectory() as folder:
         arguments = transformers.TrainingArguments(folder, **arguments_of(case))
-        transformers.Trainer(model=model, args=arguments, train_dataset=samples).train()
+        transformers.Trainer(model=model, args=arguments, train_dataset=rows_of(case)).train()
+
+
+def rows_of(case):
+    row = torch.zeros(case["sequence"], dtype=torch.int64)
+    return [{"input_ids": row, "labels": row}] * (case["batch"] * STEPS)
 
 
 def arguments_of(case):
@@ -102,9 +106,36 @@ def adapted(model):
 
 
 def llama_factory(case):
-    """What LLaMA-Factory makes of a model, and its Trainer."""
-    model = quantized(case, nested=True) if case["task"] == "qlora" else model_of(case)
-    hf_trainer(case, model)
+    """LLaMA-Factory's own ``load_model`` and trainer, with rows of tokens for its data."""
+    sys.modules["torchaudio"] = ModuleType("torchaudio")  # imported for sound alone
+    sys.modules["torchaudio"].__spec__ = ModuleSpec("torchaudio", None)
+    os.environ["DISABLE_VERSION_CHECK"] = "1"
+    from llamafactory.hparams import get_train_args
+    from llamafactory.model import load_model
+    from llamafactory.train.sft.trainer import CustomSeq2SeqTrainer
+
+    mixed, full = case["precision"] == "bf16-mixed", case["task"] == "full"
+    with tempfile.TemporaryDirectory() as folder:
+        half = mixed and not full
+        model_of(case, torch.bfloat16 if half else torch.float32).save_pretrained(folder)
+        arguments, _, trainer, tuning, _ = get_train_args(
+            {
+                "model_name_or_path": folder, "do_train": True, "use_cpu": True,
+                "dataset": "none", "template": "llama3", "output_dir": f"{folder}/out",
+                "finetuning_type": "full" if full else "lora",
+                "per_device_train_batch_size": case["batch"], "max_steps": STEPS,
+                "report_to": "none", "save_strategy": "no", "logging_strategy": "no",
+                "flash_attn": "disabled", "use_reentrant_gc": case["reentrant"],
+                "quantization_bit": 4 if case["task"] == "qlora" else None, "bf16": mixed,
+            }
+        )  # fmt: skip
+        model = load_model(tokenizer(), arguments, tuning, is_trainable=True)
+        own_buffers(model)
+        CustomSeq2SeqTrainer(
+            model=model, args=trainer, finetuning_args=tuning, processor=None, gen_kwargs={},
+            train_dataset=rows_of(case), tokenizer=tokenizer(),
+            data_collator=transformers.default_data_collator,
+        ).train()  # fmt: skip
 
 
 def axolotl(case):
@@ -299,11 +330,15 @@ def quantized(case, *, nested):
             ),
         )  # fmt: skip
     model.config.use_cache = False
-    # On the CPU what is loaded lies in one buffer of the file, which lives as long as any part.
+    own_buffers(model)
+    return model
+
+
+def own_buffers(model):
+    """Copy weights that on the CPU lie in one buffer of the file, which lives as long as any."""
     for parameter in model.parameters():
         if parameter.dtype == torch.bfloat16:
             parameter.data = parameter.data.clone()
-    return model
 
 
 def peft_loop(case):
