@@ -15,8 +15,6 @@ from trainwright.workload import FullSettings
 Reasons = Mapping[str, Message]
 """Name of a setting, as ``FullSettings`` has it -> why it has its value."""
 
-_LIBRARY = re.compile(r"([\w-]+) ([<>=]+[\d.]+(?:,[<>=]+[\d.]+)*)")
-
 
 def start_of(files: Mapping[str, str]) -> tuple[str, ...]:
     """Return the commands that install what exported files need and try them; empty without any.
@@ -28,8 +26,12 @@ def start_of(files: Mapping[str, str]) -> tuple[str, ...]:
         flat = head.replace(" \\\n#     ", " ")
         found = re.search(r"^#     (\S.*)$", flat, re.MULTILINE)
         if found is not None:
-            made_for = _LIBRARY.findall(flat.partition("\n#\n")[0].replace("\n# ", " "))
-            needed = [f'"{name}{versions}"' for name, versions in made_for if name != "python"]
+            words = flat.partition("\n#\n")[0].replace("\n# ", " ").split()
+            needed = [
+                f'"{name}{versions.rstrip(",.")}"'
+                for name, versions in itertools.pairwise(words)
+                if versions[0] in "<>=" and name != "python"
+            ]
             install = ("pip install " + " ".join(needed),) if needed else ()
             return (*install, found[1])
     return ()
