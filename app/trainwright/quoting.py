@@ -67,6 +67,14 @@ def python_file(text: str) -> str:
     return f"{ENCODING}\n{text}"
 
 
+def python_text(text: str) -> str:
+    """Return text as a literal of Python, in double quotes, in which nothing hides."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in quoted
+    )
+
+
 def shell_word(text: str) -> str:
     """Return text as one word of a POSIX shell."""
     return shlex.quote(text)

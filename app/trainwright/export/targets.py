@@ -14,6 +14,7 @@ from trainwright.export import (
     serving,
     slurm,
     trl,
+    unsloth,
 )
 from trainwright.export.header import Reasons
 from trainwright.export.sharing import require_runnable
@@ -58,6 +59,7 @@ CONFIGS: Mapping[str, Target] = {
     "trl": trl,
     "axolotl": axolotl,
     "llamafactory": llamafactory,
+    "unsloth": unsloth,
     "vllm": serving.VLLM,
     "sglang": serving.SGLANG,
     "ollama": serving.OLLAMA,
