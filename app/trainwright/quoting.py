@@ -67,12 +67,10 @@ def python_file(text: str) -> str:
     return f"{ENCODING}\n{text}"
 
 
-def python_text(text: str) -> str:
-    """Return text as a literal of Python, in double quotes, in which nothing hides."""
-    quoted = json.dumps(text, ensure_ascii=False)
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in quoted
-    )
+def quoted(text: str) -> str:
+    """Return text in double quotes, as Python and TOML read it; nothing hides in it."""
+    plain = json.dumps(text, ensure_ascii=False)
+    return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in plain)
 
 
 def shell_word(text: str) -> str:

@@ -13,6 +13,7 @@ from trainwright.export import (
     plain,
     serving,
     slurm,
+    torchtitan,
     trl,
     unsloth,
 )
@@ -60,6 +61,7 @@ CONFIGS: Mapping[str, Target] = {
     "axolotl": axolotl,
     "llamafactory": llamafactory,
     "unsloth": unsloth,
+    "torchtitan": torchtitan,
     "vllm": serving.VLLM,
     "sglang": serving.SGLANG,
     "ollama": serving.OLLAMA,

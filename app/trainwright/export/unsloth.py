@@ -13,7 +13,7 @@ from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
 from trainwright.plan.model import mixes_experts
 from trainwright.plan.schema import Plan
-from trainwright.quoting import python_file, python_text
+from trainwright.quoting import python_file, quoted
 from trainwright.workload import FullSettings, Lora
 
 made_for: Mapping[str, str] = {
@@ -115,7 +115,7 @@ def _program(plan: Plan, settings: FullSettings) -> str:
     """Return the script below its comments."""
     data = configs.data_name(plan)
     builder = BUILDERS.get(PurePath(data).suffix.lower())
-    place = python_text(data)
+    place = quoted(data)
     source = f'"{builder}", data_files={place}' if builder else place
     parts = (
         "model, tokenizer = FastLanguageModel.from_pretrained(",
@@ -206,7 +206,7 @@ def _keyword(name: str, value: Any) -> list[str]:
 
 def _literal(value: Any) -> str:
     if isinstance(value, str):
-        return python_text(value)
+        return quoted(value)
     if isinstance(value, list):
         return f"[{', '.join(map(_literal, value))}]"
     if isinstance(value, dict):

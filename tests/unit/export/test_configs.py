@@ -3,12 +3,13 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from exporting import llama, on_two_gpus, settings
+from exporting import llama, on_two_computers, on_two_gpus, settings
 
 from trainwright import export
 from trainwright.messages import UserError, render
@@ -173,6 +174,62 @@ def test_unsloth_is_a_clean_script_in_which_names_are_data(tmp_path: Path) -> No
         command = [sys.executable, "-m", "ruff", *check, "--isolated", "--line-length", "100"]
         done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def titan(given: Plan, **decided: Any) -> dict[str, Any]:
+    (text,) = export.files("torchtitan", given, settings(**decided), {}, "ko").values()
+    return tomllib.loads(text)
+
+
+def test_torchtitan_gets_keys_that_it_declares_and_data_as_data() -> None:
+    path = "d\"'\u2028\U000e0041\x7f\n[x]"
+    given = plan("qwen-3-8b", "full", workload={"dataset": {"path": path}, "samples": 1000})
+    found = titan(given, precision="fp8", checkpointing="every-3", num_workers=2, accumulation=1)
+    assert found["training"]["dataset_path"] == path
+    assert found["training"]["steps"] == 500  # 2 samples each
+    assert found["activation_checkpoint"] == {"mode": "selective", "selective_ac_option": "3"}
+    known = declared("torchtitan").keys
+    assert {f"{name}.{key}" for name, keys in found.items() for key in keys} <= known
+
+
+def test_torchtitan_divides_the_gpus_as_the_plan_does(tmp_path: Path) -> None:
+    given = on_two_computers(plan("llama-3.1-8b", "pretrain"))
+    degrees = ("data_parallel_replicate_degree", "data_parallel_shard_degree")
+    cases: tuple[tuple[dict[str, Any], tuple[int, int]], ...] = (
+        ({"strategy": "single"}, (1, 1)),
+        ({"strategy": "ddp"}, (4, 1)),
+        ({"strategy": "fsdp2"}, (1, -1)),  # all that there are
+        ({"strategy": "fsdp2", "shard_degree": 2}, (2, 2)),
+    )
+    for decided, expected in cases:
+        found = titan(given, **decided)["parallelism"]
+        assert tuple(found[name] for name in degrees) == expected
+        folder = tmp_path / str(expected)
+        export.write(export.files("torchtitan", given, settings(**decided), {}, "en"), folder)
+        changes = ("machine.gpus=[{id: rtx-4090, count: 4}]",)
+        read = plan_of(sources([str(folder / "torchtitan.toml")]), changes).settings
+        assert (read.strategy or "single") == decided["strategy"]
+        assert read.shard_degree == decided.get("shard_degree")
+
+
+def test_torchtitan_lists_what_it_replaces() -> None:
+    given, base = plan("llama-3.1-8b", "pretrain"), settings(precision="bf16-mixed")
+    changes = {"precision": "tf32", "optimizer": "lion", "cross_entropy": "fused",
+               "attention": "flash", "activation_offload": True, "channels_last": True,
+               "optimizer_offload": "cpu", "reentrant": True}  # fmt: skip
+    target = export.target("torchtitan")
+    assert target.not_expressible(given, base) == ()
+    for name, value in changes.items():
+        lost = target.not_expressible(given, base.model_copy(update={name: value}))
+        assert [message.values["setting"] for message in lost] == [name]
+
+
+def test_torchtitan_refuses_adapters_and_models_that_it_lacks() -> None:
+    with pytest.raises(UserError, match="lora"):
+        titan(plan("llama-3.1-8b", "lora"))
+    with pytest.raises(UserError) as refused:
+        titan(plan("gpt2", "full"))
+    assert "llama-3.1-8b" in render(refused.value.message, "en")
 
 
 @pytest.mark.parametrize("target", TRAINERS)
