@@ -107,7 +107,8 @@ def files(
     """
     chosen = target(name)
     if not plan.workload.trains and not isinstance(chosen, serving.Server):
-        raise UserError.of("export.no-inference", name=name)
+        able = [other for other, one in ALL.items() if isinstance(one, serving.Server)]
+        raise UserError.of("export.no-inference", name=name, able=able)
     if plan.workload.objective is not None and name not in PREFERENCES:
         values = {"name": name, "objective": plan.workload.objective}
         raise UserError.of("export.objective", **values, able=list(PREFERENCES))
