@@ -166,6 +166,8 @@ def test_unsloth_is_a_clean_script_in_which_names_are_data(tmp_path: Path) -> No
     workload = {"lora": lora, "dataset": {"path": path}}
     text = unsloth(plan("llama-3.1-8b", "lora", workload=workload), precision="fp16-mixed")
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    (made,) = [call for call in calls if getattr(call.func, "id", "") == "SFTConfig"]
+    assert {keyword.arg for keyword in made.keywords} <= declared("trl-sft").keys
     (loaded,) = [call for call in calls if getattr(call.func, "id", "") == "load_dataset"]
     assert ast.literal_eval(loaded.args[0]) == "json"
     assert {k.arg: ast.literal_eval(k.value) for k in loaded.keywords}["data_files"] == path
