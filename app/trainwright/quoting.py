@@ -67,6 +67,12 @@ def python_file(text: str) -> str:
     return f"{ENCODING}\n{text}"
 
 
+def quoted(text: str) -> str:
+    """Return text in double quotes, as Python and TOML read it; nothing hides in it."""
+    plain = json.dumps(text, ensure_ascii=False)
+    return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in plain)
+
+
 def shell_word(text: str) -> str:
     """Return text as one word of a POSIX shell."""
     return shlex.quote(text)

@@ -44,3 +44,20 @@ def test_what_a_file_does_not_say_comes_from_the_open_plan(opened, tmp_path):
     assert window.session.plan.workload.effective_batch == 6
     (dialog,) = window.findChildren(QuestionDialog)
     dialog.close()
+
+
+def test_a_run_that_does_not_fit_lists_its_ways_out(opened, preferences, tmp_path, qtbot):
+    preferences.language = "ko"
+    text = AXOLOTL.replace("3.2-1B", "3.1-8B").replace("_size: 2", "_size: 8")
+    (tmp_path / "run.yml").write_text(text.replace(": 1024", ": 4096"), encoding="utf-8")
+    window = opened()
+    window.open_path(tmp_path / "run.yml")
+    (dialog,) = window.findChildren(QuestionDialog)
+    before = dialog.shown.toPlainText()
+    assert "micro_batch_size" not in before
+    qtbot.waitUntil(lambda: dialog.shown.toPlainText() != before, timeout=20_000)
+    after = dialog.shown.toPlainText()
+    assert after.startswith(before)
+    assert "gradient_checkpointing: true" in after
+    assert "들어가게 하는 방법" in after
+    dialog.close()

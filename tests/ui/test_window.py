@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QApplication, QMenu
 from shiboken6 import isValid
 from walk import SCREENS, settled, spin
 
+from trainwright.export import ALL, TARGETS
 from trainwright.messages import LANGUAGES, Message, UserError, render
 from trainwright.plan.chosen import Chosen
 from trainwright.plan.file import read
@@ -403,12 +404,31 @@ def test_a_traced_point_is_answered_and_the_fit_follows(opened, qtbot):
     assert asked == [(2, 2048), None]
 
 
+def choose(combo, value):
+    combo.setCurrentIndex(combo.findData(value))
+    combo.activated.emit(combo.currentIndex())
+
+
+def test_export_offers_what_the_command_line_writes(opened, tmp_path):
+    window = opened()
+    export = window.screen_named("export")
+    assert [export.targets.itemData(i) for i in range(export.targets.count())] == [*ALL]
+    for name in ("skypilot", "axolotl", "unsloth"):
+        choose(export.targets, name)
+        assert export.save.isEnabled()
+        assert export.save_to(tmp_path)
+        assert (tmp_path / f"llama-8b-lora-{name}").is_dir()
+    choose(export.targets, "vllm")
+    assert not export.save.isEnabled()
+    assert "trains" in export._warning.label.text()
+
+
 def test_export_previews_and_saves_every_file(opened, tmp_path, qtbot):
     window = opened()
     export = window.screen_named("export")
     assert export._files
-    for name in export.targets._keys:
-        export._choose_target(name)
+    for name in TARGETS:
+        choose(export.targets, name)
         assert export.text.toPlainText()
         assert export.save_to(tmp_path)
         for path, text in export._files.items():

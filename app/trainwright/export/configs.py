@@ -100,6 +100,33 @@ def rate(plan: Plan, settings: FullSettings) -> float:
     return learning_rate(plan, settings, batch(plan, settings).effective).value
 
 
+def head(
+    plan: Plan,
+    settings: FullSettings,
+    reasons: Reasons,
+    language: Language,
+    *,
+    commands: Sequence[str],
+    made_for: Mapping[str, str],
+    lost: Sequence[Message],
+    remarks: Sequence[Message] = (),
+) -> str:
+    """Return a block of comments: what the file is, how to start it, and why so."""
+    own = learning_rate(plan, settings, batch(plan, settings).effective)
+    return header(
+        plan,
+        settings.model_copy(update={"learning_rate": own.value}),
+        {"learning_rate": own.because, **reasons},
+        title=model_name(plan),
+        start=Message.of("export.header.start-tool"),
+        commands=commands,
+        made_for=made_for,
+        lost=lost,
+        remarks=remarks,
+        language=language,
+    )
+
+
 def headed(
     plan: Plan,
     settings: FullSettings,
@@ -111,21 +138,9 @@ def headed(
     made_for: Mapping[str, str],
     lost: Sequence[Message],
 ) -> str:
-    """Return a YAML file below a block of comments: what it is, how to start, and why so."""
-    own = learning_rate(plan, settings, batch(plan, settings).effective)
-    head = header(
-        plan,
-        settings.model_copy(update={"learning_rate": own.value}),
-        {"learning_rate": own.because, **reasons},
-        title=model_name(plan),
-        start=Message.of("export.header.start-tool"),
-        commands=commands,
-        made_for=made_for,
-        lost=lost,
-        remarks=(),
-        language=language,
-    )
-    return head + dump(dict(data))
+    """Return a YAML file below its block of comments."""
+    above = head(plan, settings, reasons, language, commands=commands, made_for=made_for, lost=lost)
+    return above + dump(dict(data))
 
 
 def single(name: str, text: str) -> Files:

@@ -16,11 +16,14 @@ RUNS: Mapping[str, tuple[Strategy, ...]] = {
     "accelerate": ("fsdp2",),
     "transformers": ("fsdp2",),
     "deepspeed": ZERO,
+    "torchtitan": ("fsdp2",),
 }
 """Target -> strategies that its files run, beside single and ddp."""
 ON_NODES = tuple(RUNS)
 """Targets that write what starts the run on several computers."""
-PACKED = tuple(name for name, strategies in RUNS.items() if "fsdp2" in strategies)
+PACKED = tuple(
+    name for name, strategies in RUNS.items() if "fsdp2" in strategies and name != "torchtitan"
+)
 """Targets whose files share weights in 4 bits, packed in the type that computes."""
 FOUR_BITS: tuple[Quantization, ...] = ("nf4", "fp4")
 OPTIMIZERS: Mapping[Strategy, tuple[Optimizer, ...]] = {

@@ -13,7 +13,9 @@ from trainwright.export import (
     plain,
     serving,
     slurm,
+    torchtitan,
     trl,
+    unsloth,
 )
 from trainwright.export.header import Reasons
 from trainwright.export.sharing import require_runnable
@@ -58,6 +60,8 @@ CONFIGS: Mapping[str, Target] = {
     "trl": trl,
     "axolotl": axolotl,
     "llamafactory": llamafactory,
+    "unsloth": unsloth,
+    "torchtitan": torchtitan,
     "vllm": serving.VLLM,
     "sglang": serving.SGLANG,
     "ollama": serving.OLLAMA,
@@ -103,7 +107,8 @@ def files(
     """
     chosen = target(name)
     if not plan.workload.trains and not isinstance(chosen, serving.Server):
-        raise UserError.of("export.no-inference", name=name)
+        able = [other for other, one in ALL.items() if isinstance(one, serving.Server)]
+        raise UserError.of("export.no-inference", name=name, able=able)
     if plan.workload.objective is not None and name not in PREFERENCES:
         values = {"name": name, "objective": plan.workload.objective}
         raise UserError.of("export.objective", **values, able=list(PREFERENCES))

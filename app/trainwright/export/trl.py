@@ -117,14 +117,9 @@ def _losses(plan: Plan) -> Mapping[str, str]:
 def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     """Return the keys of ScriptArguments, ModelConfig and that of the trainer."""
     replaced = _replaced(plan, settings)
-    found = hf_trainer.training_arguments(plan, settings)
-    found.pop("use_liger_kernel", None)
-    found.pop("liger_kernel_config", None)
+    found = trainer_arguments(plan, settings)
     if plan.workload.objective is not None:  # their lengths are not known when they are sampled
         found.pop("train_sampling_strategy", None)
-    found["gradient_checkpointing"] = found.pop("activation_checkpointing", False)
-    if (how := found.pop("activation_checkpointing_kwargs", None)) is not None:
-        found["gradient_checkpointing_kwargs"] = how
     return {
         "model_name_or_path": configs.model_name(plan),
         "dtype": hf_trainer.weights_dtype(plan, settings),
@@ -135,6 +130,17 @@ def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         **found,
         **_of_objective(plan),
     }
+
+
+def trainer_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
+    """Return the keys of TrainingArguments that TRL's configs have, by their names there."""
+    found = hf_trainer.training_arguments(plan, settings)
+    found.pop("use_liger_kernel", None)
+    found.pop("liger_kernel_config", None)
+    found["gradient_checkpointing"] = found.pop("activation_checkpointing", False)
+    if (how := found.pop("activation_checkpointing_kwargs", None)) is not None:
+        found["gradient_checkpointing_kwargs"] = how
+    return found
 
 
 def _of_objective(plan: Plan) -> dict[str, Any]:
@@ -152,7 +158,7 @@ def _adapters(plan: Plan, settings: FullSettings, replaced: Replacements) -> dic
     if plan.workload.task in ("lora", "qlora"):
         lora = plan.workload.lora or Lora()
         if not lora.named and mixes_experts(plan):
-            raise UserError.of("export.mixture-targets", key="workload.lora.targets")
+            raise UserError.of("export.mixture-targets", name="TRL", key="workload.lora.targets")
         found = {
             "use_peft": True,
             "lora_r": lora.rank,

@@ -1,19 +1,28 @@
 """From the files of another trainer to a plan of the window, with what the review says of them."""
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
+from trainwright.advise import near
+from trainwright.advise.whatif import WhatIf, whatifs
 from trainwright.messages import Message, UserError
 from trainwright.plan import file
+from trainwright.plan.evaluate import Facts, evaluate
+from trainwright.plan.limits import with_limits
+from trainwright.plan.report import Report
 from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
+from trainwright.quoting import dotted, json_text
 from trainwright.review import Review, review, sources
 from trainwright.review.finding import Finding
 from trainwright.ui import plans
 
+_SECONDS = 2.0
+"""For ways out, which the window shows when they come; assumed."""
 _MODELS = {"model-config", "generation-config"}
 """Kinds that say only what the model is: those open as a model."""
 
@@ -52,6 +61,42 @@ def _unasked(_plan: Plan) -> NoReturn:
     raise UserError.of("review.no-model")
 
 
+def ways_out(found: Review) -> tuple[Message, ...]:
+    """Return what makes the run of a review fit, below how much it lacks; empty where it fits.
+
+    It takes seconds, and traces nothing: figures that are not stored are a nearby step's.
+    """
+    plan = found.planned.plan
+    if plan is None:
+        return ()
+    machine = plan.machine.model_dump(mode="json", exclude_unset=True)
+    model = json.dumps(plan.model.model_dump(mode="json", exclude_unset=True))
+    tried = review(found.run, machine, _answer, changes=(f"model={model}",), whatifs=_trying)
+    ways = tuple(_way(one) for one in tried.findings if one.level == "way")
+    lacks = tuple(one.message for one in tried.findings if one.rule == "memory")
+    return (*lacks, *ways) if ways else ()
+
+
+def _trying(plan: Plan, facts: Facts, report: Report) -> tuple[WhatIf, ...]:
+    """Return the ways out; what else a review tries, the window's own cards show."""
+    until = time.monotonic() + _SECONDS
+    return whatifs(
+        plan,
+        facts,
+        report,
+        answer=lambda _plan: None,
+        ways=near.ways,
+        wanted=lambda: time.monotonic() < until,
+    )
+
+
+def _answer(plan: Plan) -> tuple[Facts, Report]:
+    facts = near.resolved(plan)
+    if not isinstance(facts, Facts):
+        raise UserError.of("review.no-model")
+    return facts, with_limits(plan, facts, evaluate(plan, facts))
+
+
 def lines(found: Review) -> tuple[Message, ...]:
     """Return what the review says, a sentence each: findings, then what else to know."""
     return (
@@ -73,6 +118,14 @@ def lines(found: Review) -> tuple[Message, ...]:
         ),
         *_own(found),
     )
+
+
+def _way(one: Finding) -> Message:
+    """Return a way out of a run that does not fit, with what the files would say."""
+    said = [f"{dotted(change.place)}: {json_text(change.value)}" for change in one.changes]
+    values = {"text": one.message, "effect": Message.of(f"advise.effect.{one.effect.name.lower()}")}
+    keys = [*said, *one.beyond]
+    return Message.of("ui.review.way" + ("-keys" if keys else ""), **values, keys=keys)
 
 
 def _own(found: Review) -> tuple[Message, ...]:

@@ -1,11 +1,15 @@
 """Targets whose tool needs nothing but its own file: what is written is what is read again."""
 
+import ast
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from exporting import llama, settings
+from exporting import llama, on_two_computers, on_two_gpus, settings
 
 from trainwright import export
 from trainwright.messages import UserError, render
@@ -46,11 +50,13 @@ PLANS = [
 ]
 
 
-@pytest.mark.parametrize("target", TRAINERS)
+@pytest.mark.parametrize("target", [*TRAINERS, "unsloth"])
 @pytest.mark.parametrize(("given", "decided"), PLANS)
 def test_what_is_written_reads_as_the_same_run(
     tmp_path: Path, target: str, given: Plan, decided: FullSettings
 ) -> None:
+    if target == "unsloth" and not given.workload.adapts:
+        return  # it is refused: test_unsloth_is_written_for_adapters_on_one_gpu
     decided = decided.model_copy(update={"accumulation": 8})
     export.write(export.files(target, given, decided, {}, "ko"), tmp_path)
     (path,) = tmp_path.iterdir()
@@ -59,8 +65,9 @@ def test_what_is_written_reads_as_the_same_run(
     assert read.workload.lora == given.workload.lora
     assert read.workload.effective_batch == 16
     assert read.workload.inputs.sequence_length == 1024
-    for name in ("micro_batch", "accumulation", "precision", "optimizer", "attention"):
+    for name in ("micro_batch", "accumulation", "precision", "optimizer"):
         assert getattr(read.settings, name) == getattr(decided, name), name
+    assert (read.settings.attention or "sdpa") == decided.attention
     assert (read.settings.checkpointing or "none") == decided.checkpointing
     assert (read.settings.quantization or "none") == decided.quantization
     assert read.settings.loader.num_workers == decided.num_workers
@@ -118,6 +125,113 @@ def test_servers_serve_and_trainers_train() -> None:
         assert "1024" in text
     with pytest.raises(UserError, match="infer"):
         export.files("axolotl", served, decided, {}, "en")
+
+
+def unsloth(given: Plan, **decided: Any) -> str:
+    (text,) = export.files("unsloth", given, settings(**decided), {}, "ko").values()
+    return text
+
+
+def test_unsloth_is_written_for_adapters_on_one_gpu() -> None:
+    with pytest.raises(UserError, match="full"):
+        unsloth(plan("gpt2", "full"))
+    two = on_two_gpus(plan("llama-3.1-8b", "lora"))
+    with pytest.raises(UserError) as refused:
+        unsloth(two, strategy="ddp")
+    assert "one GPU" in render(refused.value.message, "en")
+
+
+def test_unsloth_offloads_where_the_plan_does_and_listed_settings_are_not_written() -> None:
+    given = plan("llama-3.1-8b", "lora", workload=LORA)
+    assert 'use_gradient_checkpointing="unsloth"' in unsloth(
+        given, checkpointing="full", activation_offload=True
+    )
+    assert "use_gradient_checkpointing=True" in unsloth(given, checkpointing="selective")
+    assert "use_gradient_checkpointing=False" in unsloth(given)
+    base = settings(precision="bf16-mixed", cross_entropy="chunked")
+    changes = {"precision": "bf16", "compile": True, "checkpointing": "every-2",
+               "attention": "eager", "optimizer": "muon", "activation_offload": True,
+               "cross_entropy": "fused", "allocator": "expandable"}  # fmt: skip
+    target = export.target("unsloth")
+    assert target.not_expressible(given, base) == ()
+    for name, value in changes.items():
+        lost = target.not_expressible(given, base.model_copy(update={name: value}))
+        assert name in [message.values["setting"] for message in lost], name
+
+
+def test_unsloth_is_a_clean_script_in_which_names_are_data(tmp_path: Path) -> None:
+    layers = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+    path = "d\"'\u2028\U000e0041\nx.jsonl"
+    lora = {"rank": 8, "alpha": 16, "targets": [*layers, "lm_head"]}
+    workload = {"lora": lora, "dataset": {"path": path}}
+    text = unsloth(plan("llama-3.1-8b", "lora", workload=workload), precision="fp16-mixed")
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    (made,) = [call for call in calls if getattr(call.func, "id", "") == "SFTConfig"]
+    assert {keyword.arg for keyword in made.keywords} <= declared("trl-sft").keys
+    (loaded,) = [call for call in calls if getattr(call.func, "id", "") == "load_dataset"]
+    assert ast.literal_eval(loaded.args[0]) == "json"
+    assert {k.arg: ast.literal_eval(k.value) for k in loaded.keywords}["data_files"] == path
+    (tmp_path / "t.py").write_text(text, encoding="utf-8")
+    for check in (["check", "--select", "E,F,I,B,UP"], ["format", "--check"]):
+        command = [sys.executable, "-m", "ruff", *check, "--isolated", "--line-length", "100"]
+        done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def titan(given: Plan, **decided: Any) -> dict[str, Any]:
+    (text,) = export.files("torchtitan", given, settings(**decided), {}, "ko").values()
+    return tomllib.loads(text)
+
+
+def test_torchtitan_gets_keys_that_it_declares_and_data_as_data() -> None:
+    path = "d\"'\u2028\U000e0041\x7f\n[x]"
+    given = plan("qwen-3-8b", "full", workload={"dataset": {"path": path}, "samples": 1000})
+    found = titan(given, precision="fp8", checkpointing="every-3", num_workers=2, accumulation=1)
+    assert found["training"]["dataset_path"] == path
+    assert found["training"]["steps"] == 500  # 2 samples each
+    assert found["activation_checkpoint"] == {"mode": "selective", "selective_ac_option": "3"}
+    known = declared("torchtitan").keys
+    assert {f"{name}.{key}" for name, keys in found.items() for key in keys} <= known
+
+
+def test_torchtitan_divides_the_gpus_as_the_plan_does(tmp_path: Path) -> None:
+    given = on_two_computers(plan("llama-3.1-8b", "pretrain"))
+    degrees = ("data_parallel_replicate_degree", "data_parallel_shard_degree")
+    cases: tuple[tuple[dict[str, Any], tuple[int, int]], ...] = (
+        ({"strategy": "single"}, (1, 1)),
+        ({"strategy": "ddp"}, (4, 1)),
+        ({"strategy": "fsdp2"}, (1, -1)),  # all that there are
+        ({"strategy": "fsdp2", "shard_degree": 2}, (2, 2)),
+    )
+    for decided, expected in cases:
+        found = titan(given, **decided)["parallelism"]
+        assert tuple(found[name] for name in degrees) == expected
+        folder = tmp_path / str(expected)
+        export.write(export.files("torchtitan", given, settings(**decided), {}, "en"), folder)
+        changes = ("machine.gpus=[{id: rtx-4090, count: 4}]",)
+        read = plan_of(sources([str(folder / "torchtitan.toml")]), changes).settings
+        assert (read.strategy or "single") == decided["strategy"]
+        assert read.shard_degree == decided.get("shard_degree")
+
+
+def test_torchtitan_lists_what_it_replaces() -> None:
+    given, base = plan("llama-3.1-8b", "pretrain"), settings(precision="bf16-mixed")
+    changes = {"precision": "tf32", "optimizer": "lion", "cross_entropy": "fused",
+               "attention": "flash", "activation_offload": True, "channels_last": True,
+               "optimizer_offload": "cpu", "reentrant": True}  # fmt: skip
+    target = export.target("torchtitan")
+    assert target.not_expressible(given, base) == ()
+    for name, value in changes.items():
+        lost = target.not_expressible(given, base.model_copy(update={name: value}))
+        assert [message.values["setting"] for message in lost] == [name]
+
+
+def test_torchtitan_refuses_adapters_and_models_that_it_lacks() -> None:
+    with pytest.raises(UserError, match="lora"):
+        titan(plan("llama-3.1-8b", "lora"))
+    with pytest.raises(UserError) as refused:
+        titan(plan("gpt2", "full"))
+    assert "llama-3.1-8b" in render(refused.value.message, "en")
 
 
 @pytest.mark.parametrize("target", TRAINERS)

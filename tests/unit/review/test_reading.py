@@ -17,6 +17,7 @@ from trainerfiles import (
     TITAN,
     TRL,
     TUNE,
+    UNSLOTH,
     Files,
     args,
     reviewed,
@@ -81,6 +82,15 @@ def llama3_8b():
 READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"t.py": KBIT}, {"workload.task": "qlora", "workload.lora.targets": ("q_proj", "v_proj"),
                       "settings.kbit_preparation": "all", "settings.checkpointing": "full"}),
+    ({"u.py": UNSLOTH.replace('lora_alpha=16, use_gradient_checkpointing="unsloth",', "")},
+     {"workload.lora.rank": 8, "workload.lora.alpha": 16, "settings.activation_offload": True,
+      "workload.lora.targets": ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
+                                "down_proj")}),
+    ({"t.toml": TITAN.replace("= 8", "= 1\ndata_parallel_replicate_degree = 2")
+                + "[checkpoint]\ninitial_load_in_hf = true\n"},
+     {"settings.strategy": "ddp", "workload.task": "full"}),
+    ({"t.toml": TITAN.replace("= 8", '= 8\nfsdp_reshard_after_forward = "never"')},
+     {"settings.strategy": "fsdp2", "settings.reshard_after_forward": False}),
     ({"t.yaml": TUNE}, {"workload.lora.targets": ("q_proj", "o_proj", "gate_proj", "up_proj",
                                                   "down_proj")}),
     ({"l.yaml": LITGPT}, {"workload.lora.targets": ("q_proj", "k_proj")}),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from trainerfiles import AXOLOTL, FACTORY, TRL, Files
+from trainerfiles import AXOLOTL, FACTORY, TITAN, TRL, UNSLOTH, Files
 
 from trainwright import export
 from trainwright.advise import near
@@ -28,6 +28,16 @@ FILES: list[tuple[str, Files]] = [
     ("trl", {"s.yaml": TRL + "load_in_4bit: true\nlora_r: 32\nmax_length: 512\n"}),
     ("trl", {"s.yaml": "model_name_or_path: gpt2\ndataset_name: d\nmax_length: 512\n"
                        "per_device_train_batch_size: 2\noptim: adamw_bnb_8bit\n"}),
+    ("unsloth", {"u.py": UNSLOTH}),
+    ("unsloth", {"u.py": UNSLOTH.replace("load_in_4bit=True", "load_in_4bit=False")
+                 .replace('"unsloth",', 'True, use_rslora=True, target_modules="all-linear",')
+                 .replace("bf16=True", "fp16=True, bf16=False, packing=True")}),
+    ("torchtitan", {"t.toml": TITAN}),
+    ("torchtitan", {"t.toml": TITAN.replace('"full"', '"selective"')}),
+    ("torchtitan", {"t.toml": TITAN.replace("= 8", "= 1")
+                    .replace("[par", 'mixed_precision_param = "float32"\n[par')
+                    + "[checkpoint]\nenable = true\n"
+                    'initial_load_path = "x"\ninitial_load_in_hf = true\n'}),
     ("vllm", {"v.sh": "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192 "
                       "--gpu-memory-utilization 0.85 --dtype bfloat16\n"}),
     ("sglang", {"s.sh": "python -m sglang.launch_server --model-path Qwen/Qwen2.5-7B "

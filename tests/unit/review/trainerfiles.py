@@ -47,6 +47,26 @@ flash_attention: true
 datasets:
   - {path: tatsu-lab/alpaca, type: alpaca}
 """
+UNSLOTH = """\
+from unsloth import FastLanguageModel
+from trl import SFTConfig, SFTTrainer
+
+model, tokenizer = FastLanguageModel.from_pretrained(
+    model_name="unsloth/Llama-3.2-1B", max_seq_length=2048, load_in_4bit=True
+)
+model = FastLanguageModel.get_peft_model(
+    model, r=8, lora_alpha=16, use_gradient_checkpointing="unsloth",
+)
+trainer = SFTTrainer(
+    model=model,
+    train_dataset=data,
+    args=SFTConfig(
+        max_length=2048, per_device_train_batch_size=2, gradient_accumulation_steps=4,
+        optim="adamw_8bit", bf16=True, learning_rate=2e-4, warmup_steps=5,
+    ),
+)
+trainer.train()
+"""
 FACTORY = """\
 model_name_or_path: Qwen/Qwen2.5-7B-Instruct
 stage: sft

@@ -75,12 +75,21 @@ UNSLOTH = Kind(
         "lora_dropout": key("dropout", real),
         "target_modules": Key("targets", names),
         "use_rslora": Key("variant", where("rslora")),
+        "use_dora": Key("variant", where("dora")),
         # "unsloth" is checkpointing whose blocks' inputs wait in system memory.
         "use_gradient_checkpointing": (
             Key("checkpointing", lambda value: "full" if value not in (False, None) else "none"),
-            Key("activation_offload", lambda value: value == "unsloth" or None),
+            Key("activation_offload", lambda value: value == "unsloth"),
         ),
     },
     marks=frozenset(),
+    # unsloth 2026.10, models/llama.py, get_peft_model
+    otherwise={
+        "rank": 16,
+        "alpha": 16,
+        "targets": ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+        "checkpointing": "full",
+        "activation_offload": True,
+    },
     open=("",),
 )

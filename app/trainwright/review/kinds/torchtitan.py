@@ -10,12 +10,14 @@ from trainwright.review.kinds.kind import (
     key,
     positive,
     truth,
+    where,
     whole,
 )
 
 DTYPES = {"bfloat16": "bf16-mixed", "float32": "fp32"}
 WEIGHTS = {"bfloat16": "bf16", "float32": None}
 MODES = {"none": "none", "full": "full", "selective": "selective", "memory_budget": None}
+RESHARD = {"always": True, "never": False, "default": None}
 OPTIMIZERS = {"adam": "adamw", "adamw": "adamw"}
 
 
@@ -44,6 +46,8 @@ TORCHTITAN = Kind(
         "training.dataloader.prefetch_factor": key("prefetch_factor", whole),
         "training.dataloader.pin_memory": key("pin_memory", truth),
         "training.dataloader.persistent_workers": key("persistent_workers", truth),
+        # Who loads trained weights goes on with them.
+        "checkpoint.initial_load_in_hf": Key("objective", where("sft")),
         "compile.enable": key("compile", truth),
         "optimizer.name": Key("optimizer", among(OPTIMIZERS)),
         "optimizer.lr": key("learning_rate", positive),
@@ -56,7 +60,9 @@ TORCHTITAN = Kind(
         "parallelism.data_parallel_shard_degree": (
             Key("shard", whole),
             Key("shard_rest", lambda value: value == -1 or None),
+            Key("strategy", lambda value: "ddp" if value == 1 else None),
         ),
+        "parallelism.fsdp_reshard_after_forward": Key("reshard", among(RESHARD)),
         "parallelism.tensor_parallel_degree": key("tensor", whole),
         "parallelism.pipeline_parallel_degree": key("pipeline", whole),
         "parallelism.context_parallel_degree": key("context_parallel", whole),

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from trainwright.export import TARGETS, Reasons, files, target, write
+from trainwright.export import ALL, Reasons, files, target, write
 from trainwright.export.header import start_of
 from trainwright.messages import Message, UserError
 from trainwright.plan.report import Verdict
@@ -24,7 +24,7 @@ from trainwright.ui.preferences import Preferences
 from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Hairline, Heading, Label, Surface, clear, slim
 from trainwright.ui.widgets.buttons import Button
-from trainwright.ui.widgets.controls import Segmented
+from trainwright.ui.widgets.controls import Combo
 from trainwright.ui.widgets.notice import Strip
 from trainwright.ui.widgets.picker import OptionDelegate
 
@@ -36,7 +36,7 @@ class ExportScreen(QWidget):
         super().__init__()
         self._session = session
         self._preferences = preferences
-        self._target = next(iter(TARGETS))
+        self._target = next(iter(ALL))
         self._files: dict[str, str] = {}
         self._shown = ""
         self._goal = Path()
@@ -52,8 +52,8 @@ class ExportScreen(QWidget):
     def _side(self) -> Surface:
         side = Surface("right", padding=(tokens.XL, tokens.L, tokens.L, tokens.L), gap=tokens.M)
         side.column.addWidget(Heading(Message.of("ui.export.heading")))
-        choices = [(name, Message.of(f"ui.export.target.{name}")) for name in TARGETS]
-        self.targets = Segmented(choices, self._target, name=Message.of("ui.export.target"))
+        choices = [(name, Message.of(f"ui.export.target.{name}")) for name in ALL]
+        self.targets = Combo(choices, self._target, name=Message.of("ui.export.target"))
         self.targets.chosen.connect(self._choose_target)
         side.column.addWidget(self.targets)
         self._about = Label(px=tokens.LABEL, colour="text2", wrap=True)

@@ -33,7 +33,8 @@ class QuestionDialog(QDialog):
         self.column.setContentsMargins(tokens.XL, tokens.L, tokens.XL, tokens.L)
         self.column.setSpacing(tokens.M)
         self.column.addWidget(Heading(title))
-        self.column.addWidget(Label(text, wrap=True, colour="text2"))
+        self._said = Label(text, wrap=True, colour="text2")
+        self.column.addWidget(self._said)
         self._line = QHBoxLayout()
         self._line.addStretch(1)
         self.column.addLayout(self._line)
@@ -52,11 +53,17 @@ class QuestionDialog(QDialog):
         """Show sentences below the text, one a paragraph, to read and to copy."""
         self.shown = self._text(Message.of("ui.review.list"))
         self.shown.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
-        self.shown.setPlainText("\n\n".join(f"• {say(line)}" for line in lines))
+        self.shown.setPlainText(_paragraphs(lines))
         self.column.insertWidget(2, self.shown, 1)
         self.shown.show()  # a layout reckons only with what is shown
         self.column.activate()
         self.resize(self.size().expandedTo(self.sizeHint()))
+
+    def add_lines(self, lines: Sequence[Text], text: Message) -> None:
+        """Show further sentences below those that are listed, and another text above all."""
+        self._said.tell(text)
+        self.setAccessibleDescription(say(text))
+        self.shown.appendPlainText(f"\n{_paragraphs(lines)}")
 
     def offer_to_compare(self, mine: str, theirs: Callable[[], str]) -> None:
         """Add a button that shows in which lines two texts differ."""
@@ -104,6 +111,10 @@ class QuestionDialog(QDialog):
     def paintEvent(self, _event: QPaintEvent) -> None:
         with Drawing(self) as d:
             d.fillRect(self.rect(), tokens.colour("surface"))
+
+
+def _paragraphs(lines: Sequence[Text]) -> str:
+    return "\n\n".join(f"• {say(line)}" for line in lines)
 
 
 def difference(mine: str, theirs: str) -> list[str]:
