@@ -228,7 +228,8 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
         )
         return
     rival = _alternative(search, best, checkpointing="none")
-    flips = Message.of("advise.flip.memory-checkpointing", more=max(need - room, 0))
+    more = Message.of("advise.flip.memory-checkpointing", more=need - room)
+    flips = more if need > room else None  # what it lacks is a margin
     values = {
         "need": need,
         "room": room,

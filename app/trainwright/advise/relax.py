@@ -43,12 +43,13 @@ def relaxations(
 
     Of those that train differently, another model comes after all that keep the model.
 
-    Shares of the weights in system memory, a fixed setting given up, weights in fewer bits or
-    adapters instead of all weights, a shorter sequence, a smaller model of the family, a GPU with
-    more memory: of each the best.
+    A larger share of the GPU for a serving engine, shares of the weights in system memory, a fixed
+    setting given up, weights in fewer bits or adapters instead of all weights, a shorter sequence,
+    a smaller model of the family, a GPU with more memory: of each the best.
     ``wanted`` is asked before each kind, and ends the work.
     """
     steps = (
+        _larger_share,
         _shares_aside,
         _without_a_key,
         _fewer_bits,
@@ -180,6 +181,21 @@ def _shares_aside(search: Search) -> Iterator[Relaxation]:
         need = memory.host.value if memory.host is not None else 0.0
         cost = _cost(answer[2])
         change = Message.of(SHARES_ASIDE, gpus=machine.gpu_count, need=need, **cost)
+        yield _way(change, plan, search, answer, Effect.SAME)
+
+
+def _larger_share(search: Search) -> Iterator[Relaxation]:
+    """Yield the plan whose serving engine may take as much of the memory as it needs to start."""
+    if search.smallest is None or search.plan.settings.memory_share is None:
+        return
+    serving = search.report(search.smallest).serving
+    if serving is None or serving.starts or serving.least_share is None:
+        return
+    settings = search.plan.settings.model_copy(update={"memory_share": serving.least_share})
+    plan = search.plan.model_copy(update={"settings": settings})
+    if (answer := first(plan, search.sources)) is not None:
+        values = {"setting": "memory_share", "value": f"{serving.least_share:g}"}
+        change = Message.of("advise.relax.setting", **values, **_cost(answer[2]))
         yield _way(change, plan, search, answer, Effect.SAME)
 
 

@@ -106,7 +106,7 @@ def show_choices(screen: "Screen", plan: Plan, advice: Advice) -> None:
 def show_ways_out(screen: "Screen", plan: Plan, advice: Advice) -> None:
     """Print that nothing fits, and the smallest changes after which something does."""
     screen.say("cli.advise.nothing-fits", "bold red", name=plan.name)
-    if advice.short_by_bytes is not None:
+    if advice.short_by_bytes:
         screen.say("cli.advise.short-by", short=advice.short_by_bytes)
     if advice.nothing_fits:
         screen.line()

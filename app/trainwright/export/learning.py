@@ -20,8 +20,8 @@ _LION_RATIO = 1 / 5
 
 
 _OF_PAIRS = {
-    "dpo": (1e-6, "TRL: DPOConfig, ten times that with adapters"),
-    "reward": (1e-4, "TRL: RewardConfig, ten times that with adapters"),
+    "dpo": ((1e-6, 1e-5), "TRL: DPOConfig, ten times that with adapters"),
+    "reward": ((1e-4, 1e-3), "TRL: RewardConfig, ten times that with adapters"),
 }
 _PROMPTED = {
     "prompt": (3e-2, "PEFT, guide to prompt tuning"),
@@ -48,8 +48,8 @@ def learning_rate(plan: Plan, settings: FullSettings, effective: int) -> Learnin
 def _common(plan: Plan, settings: FullSettings, effective: int) -> tuple[float, str]:
     task = plan.workload.task
     if plan.workload.objective is not None:
-        value, source = _OF_PAIRS[plan.workload.objective]
-        return (10 if plan.workload.adapts else 1) * value, source
+        values, source = _OF_PAIRS[plan.workload.objective]
+        return values[plan.workload.adapts], source
     if settings.optimizer == "sgd":
         return 0.1 * effective / 256, "Goyal 2017: 0.1 · batch / 256"
     if task in _PROMPTED:

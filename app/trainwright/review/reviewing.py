@@ -222,10 +222,10 @@ def _gains(case: Case, found: Sequence[WhatIf]) -> list[Finding]:
             continue
         if not way and fits and (one.gain or 0.0) <= 0:
             continue
-        patch = {key.rpartition(".")[2]: value for key, value in one.patch.items()}
-        changes, beyond = _in_files(case, patch) if _of_run(one) else ((), ())
-        if way and not patch:
+        if way and not one.patch:
             continue
+        changes, beyond = _in_files(case, _of_run(one.patch))
+        beyond += tuple(f"{key}={one.patch[key]}" for key in one.patch if key.startswith("model."))
         gains.append(
             Finding(
                 "way" if way else "gain",
@@ -244,9 +244,13 @@ def _gains(case: Case, found: Sequence[WhatIf]) -> list[Finding]:
     return gains
 
 
-def _of_run(one: WhatIf) -> bool:
-    """Return whether a change keeps machine and model, which no file of a trainer is."""
-    return not any(key.startswith(("machine.", "model.")) for key in one.patch)
+def _of_run(patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes but those of machine and model, which are no keys of a trainer's file."""
+    return {
+        key.rpartition(".")[2]: value
+        for key, value in patch.items()
+        if not key.startswith(("machine.", "model."))
+    }
 
 
 def _effect(case: Case, key: str, value: Any) -> Effect:

@@ -349,6 +349,20 @@ def test_gpt_oss_is_served_in_the_bits_that_it_is_published_in():
     assert (way.changes["settings.quantization"], way.effect.name) == ("mxfp4", "SAME")
 
 
+def test_an_engine_is_given_the_share_of_the_memory_that_it_needs_before_fewer_bits():
+    plan = Plan.model_validate({
+        "trainwright": 1,
+        "model": {"preset": "llama-3.1-8b"},
+        "workload": {"task": "infer", "inputs": {"prompt_tokens": 1024, "new_tokens": 256}},
+        "machine": {"gpus": [{"id": "rtx-4090"}]},
+        "settings": {"engine": "vllm", "memory_share": 0.5, "micro_batch": 8},
+    })  # fmt: skip
+    way = advise(plan, resolve(plan), top=1).nothing_fits[0]
+    assert way.effect.name == "SAME"
+    assert way.changes == {"settings.memory_share": 0.73}
+    assert way.estimate.fits
+
+
 def test_sharding_is_a_way_out_of_copies_that_the_plan_fixes_and_is_not_hinted_at_as_well():
     plan = planned("llama-3.2-1b", "full", "rtx-3060-12gb", 16, {"sequence_length": 1024})
     gpus = (plan.machine.gpus[0].model_copy(update={"count": 4}),)

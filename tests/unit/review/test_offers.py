@@ -1,7 +1,6 @@
 """A run that does not fit: ways out in the files' own keys, at once and without a trace."""
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,14 +48,27 @@ def reviewed(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str
 def test_a_misfit_lists_ways_out_in_its_own_keys(tmp_path: Path, reviewed: Reviewed) -> None:
     path = tmp_path / "a.yml"
     path.write_text(AXOLOTL, encoding="utf-8")
-    began = time.process_time()
     found = json.loads(reviewed(str(path), "--machine", "rtx-3090")[1])
-    assert time.process_time() - began < 4  # 2 s, and what a busy computer adds
     assert [one["rule"] for one in found["findings"] if one["level"] == "error"] == ["memory"]
     ways = [one for one in found["findings"] if one["level"] == "way"]
     keys = {change["key"]: change["value"] for change in ways[0]["changes"]}
     assert keys["gradient_checkpointing"] is True
     assert keys["micro_batch_size"] * keys["gradient_accumulation_steps"] == 8
+
+
+def test_another_gpu_or_model_comes_with_the_settings_that_it_needs(
+    tmp_path: Path, reviewed: Reviewed
+) -> None:
+    path = tmp_path / "a.yml"
+    path.write_text(AXOLOTL, encoding="utf-8")
+    found = json.loads(reviewed(str(path), "--machine", "rtx-3060-12gb")[1])
+    ways = [one for one in found["findings"] if one["level"] == "way"]
+    assert any("RTX 5000 Ada" in one["message"] for one in ways)
+    for one in ways:
+        assert "gradient_checkpointing" in [change["key"] for change in one["changes"]]
+        assert ("of the same family" in one["message"]) is any(
+            "model." in key for key in one["beyond"]
+        )
 
 
 def test_a_way_is_written_only_where_it_is_taken(tmp_path: Path, reviewed: Reviewed) -> None:

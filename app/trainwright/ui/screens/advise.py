@@ -121,8 +121,7 @@ class AdviseScreen(Scroll):
 
     def _show_relaxations(self, advice: Advice) -> None:
         strip = Strip("x-circle-fill", "no")
-        short = advice.short_by_bytes
-        if short is not None:
+        if short := advice.short_by_bytes:
             strip.label.tell(Message.of("ui.advise.short-by", short=short))
         else:
             strip.label.tell(Message.of("ui.fit.nothing"))
