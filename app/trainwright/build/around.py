@@ -168,7 +168,9 @@ class Around:
             for cpu in by_socket.get(board.socket, ())
             if not self._errs(rules_processor.RULES, Build(cpu=cpu, board=board))
         ]
-        return sorted(found, key=lambda one: (one.cost, one.board.id, one.cpu.id))
+        return sorted(
+            found, key=lambda one: (one.cost, _flashed_first(one), one.board.id, one.cpu.id)
+        )
 
     def _errs(
         self, rules: tuple[Rule, ...], build: Build, placement: Placement | None = None
@@ -365,6 +367,12 @@ class Around:
             else:
                 self._legal[key] = not self._errs((rules_fit.form,), Build(case=case, psu=part))
         return self._legal[key]
+
+
+def _flashed_first(frame: Frame) -> bool:
+    """Return whether the board may need new firmware by means of another processor."""
+    checks = said((rules_processor.firmware,), Build(cpu=frame.cpu, board=frame.board))
+    return any(check.verdict == "warning" for check in checks)
 
 
 def link_of(build: Build) -> Link | None:

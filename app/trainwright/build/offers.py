@@ -17,7 +17,9 @@ SOLD_YEARS = 4
 """After its launch a card is taken to be gone from shops, unless somebody saw a price of it;
 assumed: generations follow one another every two years and the last one sells off."""
 GONE = {
-    **dict.fromkeys(("Pascal", "Volta", "Turing", "Ampere", "RDNA 2"), date(2024, 1, 1)),
+    **dict.fromkeys(
+        ("Maxwell", "Pascal", "Volta", "Turing", "Ampere", "GCN 5.1", "RDNA 2"), date(2024, 1, 1)
+    ),
     "Xe": date(2026, 1, 1),
     "Ada": date(2026, 2, 1),
     "RDNA 3": date(2026, 3, 1),

@@ -9,6 +9,7 @@ from trainwright.catalog.names import name_key
 from trainwright.catalog.precision import peak_flops
 from trainwright.catalog.records import Fact, GpuRecord
 from trainwright.messages import Message, UserError
+from trainwright.messages.units import GIB
 
 SortKey = Literal["name", "memory", "bandwidth", "speed", "power", "launch"]
 
@@ -34,7 +35,10 @@ def find_gpu(text: str, *, memory_bytes: float | None = None) -> Match:
         UserError: ``catalog.unknown-gpu`` with the nearest names.
     """
     known = catalog()
-    ids = known.named(name_key(text))
+    key = name_key(text)
+    # A card with more memory than its maker gave it keeps the maker's name in its driver.
+    sized = f"{key}{memory_bytes / GIB:.0f}gb" if memory_bytes else key
+    ids = known.named(sized) or known.named(key)
     if not ids:
         raise UserError.of("catalog.unknown-gpu", text=brief(text), hint=_hint(text))
     records = [known.record(id) for id in ids]

@@ -1,11 +1,13 @@
-"""What shops sell: a card that nobody makes any more is bought used, or where one was seen."""
+"""What shops sell: a card that nobody makes any more is bought used, or where one was seen; of
+boards at one price the one that nobody must flash with another processor."""
 
 from dataclasses import replace
 from datetime import date
 
+from trainwright.build.around import Around
 from trainwright.build.offers import Market
 from trainwright.build.request import Wishes
-from trainwright.catalog import find_gpu
+from trainwright.catalog import find_board, find_cpu, find_gpu
 from trainwright.prices import Observation, price_book
 from trainwright.prices.book import by_part
 
@@ -38,3 +40,13 @@ def test_a_shops_price_of_it_shows_that_it_is_sold():
     )
     assert cards(Wishes(), seen)["rtx-4090"].expected == 2400
     assert find_gpu("rtx-4090").record.architecture == "Ada"
+
+
+def test_of_boards_at_one_price_the_one_that_flashes_itself_comes_first():
+    """A Core i5-14400F is younger than the B760, and only one of the two boards has a button."""
+    boards = ("ASUS ProArt B760-CREATOR D4", "Gigabyte B760 GAMING X AX DDR4")
+    sold = {"cpu": (find_cpu("i5-14400f"),), "board": tuple(map(find_board, boards))}
+    market = Market(price_book(TODAY), "USD", Wishes(), sold)
+    frames = Around(market, Wishes()).frames
+    assert frames[0].cost == frames[1].cost
+    assert [frame.board.name for frame in frames] == [*reversed(boards)]

@@ -116,6 +116,9 @@ def test_a_name_of_two_memory_sizes_says_which_was_taken():
         ("NVIDIA GeForce RTX 4060 Ti", 16380, "rtx-4060-ti-16gb"),
         ("NVIDIA GeForce RTX 3080", 12288, "rtx-3080-12gb"),
         ("NVIDIA GeForce RTX 5060 Ti", 8151, "rtx-5060-ti-8gb"),
+        ("NVIDIA GeForce RTX 4090", 24564, "rtx-4090"),
+        ("NVIDIA GeForce RTX 4090", 49140, "rtx-4090-48gb"),
+        ("NVIDIA GeForce RTX 2080 Ti", 22528, "rtx-2080-ti-22gb"),
     ],
 )
 def test_the_driver_s_memory_tells_cards_of_one_name_apart(name, reported_mib, id):

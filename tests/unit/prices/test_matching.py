@@ -125,9 +125,12 @@ def test_a_kind_of_memory_makes_no_other_card(word):
     for card in sold:
         plain, size = card.name.split(" 8GB")[0], round(card.memory_bytes.value / 2**30)
         plain = plain.removesuffix(f" {size}GB")
-        for name in (f"MSI {plain} OC {word} {size}GB", f"{plain} {word} {size} GB", plain + word):
+        # An RTX 4090 without a size is not the one of 48 GB.
+        unsized = next((one for one in sold if one.name == plain), card)
+        for name in (f"MSI {plain} OC {word} {size}GB", f"{plain} {word} {size} GB"):
             verdict = match(name)
             assert verdict.part in (card, None), (name, verdict.part.id)
+        assert match(plain + word).part in (unsized, None), plain
         assert match(f"MSI {plain} {word} {size}GB").part == card
 
 
@@ -145,6 +148,14 @@ def test_a_kind_of_memory_makes_no_other_card(word):
         ("NVIDIA H200 NVL 141GB PCIe", "h200-141gb-nvl"),
         ("ASRock 인텔 아크 B580 CHALLENGER D6 12GB", "arc-b580"),
         ("MSI GeForce RTX 5080 16 Go GDDR7", "rtx-5080"),
+        ("GeForce RTX 5090D V2 24GB", "rtx-5090-d-v2"),
+        ("Sapphire Radeon RX 9070 GRE 12GB", "rx-9070-gre"),
+        ("AMD Radeon PRO W7900 48GB Dual Slot", "radeon-pro-w7900-dual-slot"),
+        ("AMD Radeon PRO W7900 48GB", "radeon-pro-w7900"),
+        ("RTX 4090 blower 48 GB", "rtx-4090-48gb"),
+        ("ASUS TUF GeForce RTX 4090 OC", "rtx-4090"),
+        ("EVGA RTX 2080 Ti XC 11GB", "rtx-2080-ti"),
+        ("RTX 2080 Ti blower 22GB", "rtx-2080-ti-22gb"),
     ],
 )
 def test_memory_maker_and_generation_are_evidence(name, id):
@@ -155,7 +166,9 @@ def test_memory_maker_and_generation_are_evidence(name, id):
     ("name", "near"),
     [
         ("NVIDIA RTX PRO 6000 Blackwell D7 96GB", "rtx-pro-6000-workstation"),
-        ("RTX 4090 48GB", "rtx-4090"),  # a card that somebody modified
+        ("RTX 4090 32GB", "rtx-4090"),  # a card that nobody sells
+        ("RTX 5090 Laptop 24GB", "rtx-5090-laptop"),
+        ("GeForce RTX 5090 Laptop GPU", "rtx-5090-laptop"),
         ("NVIDIA Quadro RTX 4000 8GB", "rtx-4000-ada"),
         ("NVIDIA RTX 6000 Blackwell 96GB", "rtx-6000-ada"),
         ("ASUS laptop RTX 4090 16GB", "rtx-4090-laptop"),  # the price of the whole laptop
@@ -180,7 +193,7 @@ def test_what_is_near_a_part_is_asked(name, near):
 @pytest.mark.parametrize(
     "name",
     [
-        *("GeForce RTX 5090D V2 24GB", "RTX 4070S 12GB", "RX 9070 GRE 12GB", "L40G 24GB"),
+        *("GeForce RTX 5080D V2 16GB", "RTX 4070S 12GB", "RX 9060 GRE 12GB", "L40G 24GB"),
         *("Intel Core i9-9900X", "Intel Core i7-7700", "Core i9-14900KS", "AMD Ryzen 7 PRO 7700"),
     ],
 )

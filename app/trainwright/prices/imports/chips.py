@@ -19,7 +19,8 @@ _PIECE = re.compile(r"\d+|[a-z]+")
 _MEMORY_KIND = re.compile(r"(?:lp)?(?:g?ddr|d)[3-7]x?|hbm[23]?e?")
 """``GDDR7``, and ``D7`` and ``D6X`` as Danawa writes it."""
 _GLUED_KIND = re.compile(
-    r"(?:(?:lp)?g?ddr[3-7]x?|hbm[23]?e?|(?:(?<=\d)|(?<=ti)|(?<=xt)|(?<=xtx)|(?<=super))d[3-7]x?)$"
+    r"(?:(?:lp)?g?ddr[3-7]x?|hbm[23]?e?"
+    r"|(?:(?<=\d)|(?<=ti)|(?<=xt)|(?<=xtx)|(?<=gre)|(?<=super))d[3-7]x?)$"
 )
 _MEMORY_UNITS = frozenset(("gb", "g", "gd", "go", "gib"))
 _UNTOLD = frozenset(
@@ -115,6 +116,8 @@ class Cards:
         fitting = [card for card in cards if _agrees(card, named)]
         if held:
             fitting = [card for card in fitting if card.memory_bytes.value / GIB in held]
+        else:
+            fitting = _without_modified(fitting)
         known = {card.id for card in cards}
         strange = [
             card
@@ -157,6 +160,15 @@ def _pieces(name: str) -> tuple[list[_Piece], set[float]]:
     held = {float(found[at].text) for at in sizes}
     left_out = sizes | {at + 1 for at in sizes}
     return [piece for at, piece in enumerate(found) if at not in left_out], held
+
+
+def _without_modified(cards: list[GpuRecord]) -> list[GpuRecord]:
+    """Leave out cards whose name adds a memory to another one's: sellers always say it.
+
+    Of the two sizes of an RTX 4060 Ti none is left out, as both of their names say it.
+    """
+    plain = [card for card in cards if not _pieces(card.name)[1]]
+    return plain or cards
 
 
 def _is_short(chip: tuple[str, ...]) -> bool:

@@ -109,7 +109,7 @@ class Matcher:
             for (found, _), part in self._exact.get(name_key(name), {}).items()
             if kind in (None, found)
         ]
-        if len(same) == 1:
+        if len(same) == 1 and (name == same[0].id or not _is_of_a_laptop(same[0])):
             return Verdict(same[0], "exact")
         if same:
             return Verdict(candidates=tuple(same[:MOST_CANDIDATES]))
@@ -132,6 +132,11 @@ def _verdict(found: list[Found], *, sure: bool) -> Verdict:
     if sure and len(found) == 1 and found[0].sure:
         return Verdict(parts[0], "words")
     return Verdict(candidates=parts[:MOST_CANDIDATES])
+
+
+def _is_of_a_laptop(part: Part) -> bool:
+    """Return whether a part is sold with the laptop only, whose price a list then states."""
+    return isinstance(part, GpuRecord) and part.segment == "laptop"
 
 
 def _keys(part: Part) -> Iterator[str]:
