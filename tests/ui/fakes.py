@@ -414,9 +414,11 @@ def _time(plan: Plan, facts: Facts) -> TimeEstimate:
     return TimeEstimate(**{k: v for k, v in fields.items() if k in known})
 
 
-def operators(facts: Facts) -> Roofs:
-    """Return operators of every bound, some without products, on the plan's GPU."""
+def operators(facts: Facts) -> Roofs | None:
+    """Return operators of every bound, some without products; None of a GPU of unknown speed."""
     record = facts.machine.gpu.record
+    if "fp32" not in record.flops:
+        return None
     bandwidth, peak = record.bandwidth_bytes_per_s, next(iter(record.flops.values()))
     rows = (
         ("aten.mm.default", "gemm", "forward", 9e12, 2e10, 0.09, 64, "compute"),

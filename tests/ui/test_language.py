@@ -86,8 +86,8 @@ GiB MiB KiB Gbit TFLOPS ECC PCIe NVLink CUDA PyTorch Python Transformers Acceler
 Kubernetes Docker Slurm Linux Windows NVIDIA Apple Intel Trainwright Hugging Face Markdown
 LoRA QLoRA DoRA rsLoRA AdamW Lion Muon Adafactor torch transformers diffusers timm peft torchao
 bitsandbytes torchrun amdgpu eager sdpa flash plain axolotl accelerate lightning nanogpt torchvision
-fused foreach adamw bit pin item python fio iostat gen Debian Delete Alt Ctrl Shift English Max Mini
-Micro
+Kubeflow Trainer Unsloth Ollama torchtitan dstack fused foreach adamw bit pin item python fio iostat
+gen Debian Delete Alt Ctrl Shift English Max Mini Micro
 """
 """What Korean texts call so too: names, units, keys of a keyboard, words of PyTorch's options."""
 
