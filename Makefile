@@ -37,7 +37,7 @@ bench: $(VENV)/test.stamp
 accuracy: $(VENV)/test.stamp
 	$(PYTEST) -q -s tests/accuracy
 
-# Loops of older libraries on the CPU beside their recipes; installs the libraries (2 GB).
+# Loops of older libraries on the CPU beside their recipes; installs the libraries (3 GB).
 recipes: $(VENV)/test.stamp
 	scripts/old_libraries.sh $(BIN)/python build/old-libraries
 	OLD_LIBRARIES=build/old-libraries $(PYTEST) -q -s tests/unit/worker/test_recipes.py

@@ -2,7 +2,7 @@
 # Installs older libraries, each set in a folder of its own: old_libraries.sh PYTHON FOLDER
 #
 # Its site-packages goes on PYTHONPATH before the environment, which lends it torch and NumPy. A set is
-# installed once; all take about 2 GB.
+# installed once; all take about 3 GB.
 set -euo pipefail
 
 python=$1
@@ -39,6 +39,11 @@ into llama-factory llamafactory==0.9.5 transformers==5.6.0 tokenizers==0.22.2 \
     huggingface_hub==1.7.0 accelerate==1.11.0 peft==0.18.1 trl==0.24.0 bitsandbytes==0.50.2 \
     datasets==4.0.0 einops omegaconf antlr4-python3-runtime==4.9.3 httpx httpcore anyio h11 \
     sniffio "${web[@]}" "${rows[@]}"
+into axolotl axolotl==0.19.0 transformers==5.16.1 tokenizers==0.23.1 huggingface_hub==1.17.0 \
+    accelerate==1.13.0 peft==0.20.0 trl==1.9.0 bitsandbytes==0.50.2 datasets==4.8.4 addict art \
+    axolotl-contribs-lgpl==0.0.7 axolotl-contribs-mit==0.0.6 colorama fire posthog==6.7.11 backoff \
+    distro python-dotenv schedulefree==1.4.1 termcolor httpx httpcore anyio h11 sniffio \
+    "${web[@]}" "${rows[@]}"
 # What runs beside the environment's own transformers, PEFT and accelerate.
 into today trl==1.16.0 datasets==5.2.0 bitsandbytes==0.50.2 diffusers==0.42.1 \
     lightning==2.6.6 pytorch-lightning==2.6.6 lightning-utilities torchmetrics \

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import warnings
 from bisect import bisect_right
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import version
 from types import ModuleType, SimpleNamespace
@@ -139,17 +140,83 @@ def llama_factory(case):
 
 
 def axolotl(case):
-    """What axolotl makes of a model, and the Trainer that it extends."""
-    import peft
+    """axolotl's own loader of models and builder of trainers, with rows of tokens for its data."""
+    sys.meta_path.append(Unused())
+    os.environ["AXOLOTL_DO_NOT_TRACK"] = "1"
+    import datasets
+    from axolotl.core.builders.causal import HFCausalTrainerBuilder
+    from axolotl.loaders.model import ModelLoader
+    from axolotl.utils.dict import DictDefault
+    from axolotl.utils.schemas.config import AxolotlInputConfig
 
-    model = quantized(case, nested=True) if case["task"] == "qlora" else model_of(case)
-    if case["task"] == "qlora":
-        model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
-        for name, module in model.named_modules():
-            ends = any(end in name for end in ("embed_tokens", "lm_head"))
-            if "norm" in name or (ends and hasattr(module, "weight")):
-                module.to(torch.bfloat16)
-    hf_trainer(case, model)
+    # It says nothing of the CPU to TrainingArguments, which look for a GPU that has bf16.
+    transformers.training_args.is_torch_bf16_gpu_available = lambda: True
+    qlora = case["task"] == "qlora"
+    dtype = torch.bfloat16 if qlora else torch.float32
+    adapters = {"adapter": case["task"], "lora_r": 8, "lora_alpha": 16, "lora_target_linear": True}
+    with tempfile.TemporaryDirectory() as folder:
+        model_of(case, dtype).save_pretrained(folder)
+        asked = AxolotlInputConfig(
+            base_model=folder, sequence_len=case["sequence"], micro_batch_size=case["batch"],
+            gradient_accumulation_steps=1, max_steps=STEPS, num_epochs=1, learning_rate=1e-4,
+            optimizer="adamw_torch_fused", lr_scheduler="cosine", output_dir=f"{folder}/out",
+            save_strategy="no", attn_implementation=case["attention"], load_in_4bit=qlora,
+            datasets=[{"path": "none", "type": "alpaca"}], bf16=case["precision"] == "bf16-mixed",
+            **({} if case["task"] == "full" else adapters),
+        ).model_dump(exclude_none=True)  # fmt: skip
+        # What its command finds out of the machine and of the model.
+        found = {
+            "base_model_config": folder, "tokenizer_config": folder, "model_config_type": "llama",
+            "is_llama_derived_model": True, "device": "cpu", "device_map": "cpu", "world_size": 1,
+            "local_rank": 0, "batch_size": case["batch"], "eval_batch_size": case["batch"],
+            "torch_dtype": dtype, "use_cpu": True,
+        }  # fmt: skip
+        settings = DictDefault(asked | found)
+        model, _ = ModelLoader(settings, tokenizer()).load()
+        own_buffers(model)
+        builder = HFCausalTrainerBuilder(settings, model, tokenizer(), None)
+        rows = [[0] * case["sequence"]] * (case["batch"] * STEPS)
+        builder.train_dataset = datasets.Dataset.from_dict({"input_ids": rows, "labels": rows})
+        trainer = builder.build(STEPS)
+        trainer.data_collator = transformers.default_data_collator
+        trainer.train()
+
+
+class Unused(MetaPathFinder, Loader):
+    """Finds libraries that axolotl imports for other runs than these."""
+
+    names = ("triton", "evaluate", "wandb", "numba", "fastcore")
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self.names:
+            return ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        return Named(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+class Named(ModuleType):
+    """Has any name that is asked for; as a decorator it leaves a function as it is."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Named(name)
+
+    def __call__(self, *given, **options):
+        return given[0] if len(given) == 1 and callable(given[0]) else self
+
+    def __getitem__(self, key):
+        return self
+
+    def __mro_entries__(self, bases):
+        return (object,)
+
+    __or__ = __ror__ = __getitem__
 
 
 def trl_sft(case):

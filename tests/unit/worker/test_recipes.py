@@ -60,8 +60,9 @@ CASES = {
     "llama-factory-mixed": ("llama-factory", "full", {"precision": "bf16-mixed"}),
     "llama-factory-lora-mixed": ("llama-factory", "lora", {"precision": "bf16-mixed"}),
     "llama-factory-qlora": ("llama-factory", "qlora", {"precision": "bf16-mixed"}),
+    "axolotl": ("axolotl", "full", {}),
     "axolotl-lora": ("axolotl", "lora", {}),
-    "axolotl-qlora": ("axolotl", "qlora", {"precision": "bf16"}),
+    "axolotl-qlora": ("axolotl", "qlora", {"precision": "bf16-mixed"}),
     "trl-sft": ("trl-sft", "full", {}),
     "trl-sft-tiles": ("trl-sft", "full", {}),
     "trl-sft-lora": ("trl-sft", "lora", {"checkpointing": "none"}),
@@ -137,6 +138,7 @@ OLD = {
     "hf-trainer-4.3": "transformers-4.6",
     "trl-sft-0.9": "trl-0.9",
     "llama-factory": "llama-factory",
+    "axolotl": "axolotl",
 }
 """Recipe -> the set of ``scripts/old_libraries.sh`` that runs it."""
 
