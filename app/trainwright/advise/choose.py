@@ -14,7 +14,7 @@ from trainwright.advise.taking import with_settings
 from trainwright.estimate import fp8
 from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
-from trainwright.plan.evaluate import Facts, resolve, stored
+from trainwright.plan.evaluate import Facts, Pending, resolve, stored
 from trainwright.plan.question import question
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
@@ -320,13 +320,14 @@ def _stored_profile(plan: Plan, facts: Facts, settings: FullSettings) -> Profile
     return stored(question(plan, settings, facts.machine.gpu.record).spec)
 
 
-def _resolved(plan: Plan) -> Facts | None:
+def at_hand(plan: Plan, by: Callable[[Plan], Facts | Pending] = resolve) -> Facts | None:
+    """Return the facts of a plan; None where it cannot be, or would have to be traced."""
     try:
-        found = resolve(plan)
+        found = by(plan)
     except UserError:
         return None
     return found if isinstance(found, Facts) else None
 
 
-STORED = Sources(_stored_profile, _resolved)
+STORED = Sources(_stored_profile, at_hand)
 """Shipped and cached profiles."""

@@ -5,12 +5,13 @@ Nothing is traced, so that a misfit and its ways out are known at once.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from trainwright.advise import relax
 from trainwright.advise.advice import Choice, Relaxation
-from trainwright.advise.choose import advise, make_it_fit, ways_out
+from trainwright.advise.choose import advise, at_hand, make_it_fit, ways_out
 from trainwright.advise.search import Sources
-from trainwright.messages import Message, UserError
+from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
 from trainwright.plan.profiles import nearest, stored
 from trainwright.plan.question import question
@@ -62,7 +63,7 @@ def ways(plan: Plan, facts: Facts, wanted: Callable[[], bool]) -> tuple[Relaxati
         open_ = {"micro_batch": None, "accumulation": None, "checkpointing": level}
         held = open_ | {"cross_entropy": facts.settings.cross_entropy}
         freed = plan.model_copy(update={"settings": plan.settings.model_copy(update=held)})
-        known = _facts(freed) if wanted() else None
+        known = NEARBY.resolve(freed) if wanted() else None
         if known is None:
             continue
         last = level == levels[-1] and not found  # only there is more to be given up
@@ -101,13 +102,5 @@ def _profile(plan: Plan, facts: Facts, settings: FullSettings) -> Profile | None
     return None if near is None else near.profile
 
 
-def _facts(plan: Plan) -> Facts | None:
-    try:
-        found = resolved(plan)
-    except UserError:
-        return None
-    return found if isinstance(found, Facts) else None
-
-
-NEARBY = Sources(_profile, _facts)
+NEARBY = Sources(_profile, partial(at_hand, by=resolved))
 """Stored profiles, and nearby ones in place of those that are not."""

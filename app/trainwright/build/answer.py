@@ -9,7 +9,7 @@ from trainwright.machine.build import Build, Check
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.prices import Price, Total
+from trainwright.prices import Currency, Price, Total
 from trainwright.workload import FullSettings
 
 
@@ -182,7 +182,7 @@ class Builds:
     """Where nothing is within the budget that is proven and can be checked: the cheapest such
     computer that does the work, or else any that does."""
     budget: Money | None
-    currency: str
+    currency: Currency
     notes: tuple[Message, ...]
     """Assumed prices, cards that could not be considered."""
     considered: int

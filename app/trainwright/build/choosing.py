@@ -169,7 +169,7 @@ class Choosing:
         return self._on_level(task, self._levels(task), _NEVER)
 
     def barred(self, cards: Cards, work: Together) -> Literal["supply", "watts", "board"]:
-        """Return what keeps cards, around which there is no computer, from having one."""
+        """Return why no computer can be built around the cards."""
         task = self._task(cards, work, 0.0, math.inf)
         powered = self._around.supplies(None, cards) and not math.isinf(task.tail)
         if powered:

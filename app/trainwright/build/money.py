@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from trainwright.messages import UserError
+from trainwright.messages import Message, UserError
 from trainwright.prices import Currency
 
 MOST = 1e10
@@ -32,6 +32,11 @@ class Money:
         return f"{self.amount:.{digits}f} {self.currency}"
 
 
+def amount(currency: Currency, value: float, digits: int | None = None) -> Message:
+    """Return a sum of money as a sentence holds it, rounded to so many digits."""
+    return Message.of(f"planner.amount.{currency.lower()}", amount=round(value, digits))
+
+
 def money(text: str) -> Money:
     """Return the amount that a text means; the currency must be said.
 
@@ -44,14 +49,14 @@ def money(text: str) -> Money:
     if found is None:
         raise UserError.of("planner.budget-no-number", text=text[:40])
     number = float(re.sub(r"[, _\u202f']", "", found["digits"]))
-    amount = number * _SCALES[found["scale"] or ""]
-    if found["minus"] or amount <= 0:
+    worth = number * _SCALES[found["scale"] or ""]
+    if found["minus"] or worth <= 0:
         raise UserError.of("planner.budget-not-positive", text=text[:40])
-    if amount > MOST:
+    if worth > MOST:
         raise UserError.of("planner.budget-too-large", text=text[:40], most=MOST)
     sign = (plain[: found.start()] + plain[found.end() :]).strip(" .")
     if not sign:
         raise UserError.of("planner.budget-no-currency", text=text[:40])
     if sign not in _SIGNS:
         raise UserError.of("planner.budget-unknown-currency", text=text[:40], currency=sign[:20])
-    return Money(amount, _SIGNS[sign])
+    return Money(worth, _SIGNS[sign])

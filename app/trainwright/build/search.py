@@ -24,6 +24,7 @@ from trainwright.build.assemble import assembled
 from trainwright.build.choosing import Choosing, Least, Outcome, level
 from trainwright.build.doubt import counted, doubted
 from trainwright.build.ladder import change, undominated
+from trainwright.build.money import amount
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
 from trainwright.build.run import Run
@@ -404,7 +405,7 @@ class _Search:
             yield Message.of("planner.note.tenth-nothing")
             return
         name, count = best.cards.record.name, best.cards.count
-        price = self._amount(step.price)
+        price = amount(self.market.currency, step.price)
         yield Message.of("planner.note.tenth", gpu=name, count=count, price=price, gain=step.gain)
 
     def _left(self, first: Candidate) -> Iterator[Message]:
@@ -412,7 +413,7 @@ class _Search:
         spent = first.total.expected or 0.0
         if math.isinf(self.limit) or spent > (1 - LEFT) * self.limit:
             return
-        yield Message.of("planner.note.left", left=self._amount(self.limit - spent))
+        yield Message.of("planner.note.left", left=amount(self.market.currency, self.limit - spent))
         goal = self.shown[_key(first)][0].counted / (1 + STEP)
         faster = [one for one in self.barred if one[1].seconds * one[1].margin <= goal]
         for choice, work in sorted(faster, key=lambda one: one[0].cost)[:1]:
@@ -433,9 +434,6 @@ class _Search:
         """Return what a dearer computer has more than one that is bought for ``cost``."""
         gain = outcome.counted / next_one.counted - 1
         return Step(change(outcome, next_one), next_one.cost - cost, next_one.cost, gain)
-
-    def _amount(self, value: float) -> Message:
-        return Message.of(f"planner.amount.{self.market.currency.lower()}", amount=round(value))
 
     def _points(self, ladder: list[Outcome], builds: list[Candidate]) -> list[Point]:
         """Return the builds as they are listed, and what else trades money for time or watts."""
@@ -469,7 +467,7 @@ class _Search:
 
     def _in_time(self, one: Outcome) -> Message:
         name, count = one.cards.record.name, one.cards.count
-        price = self._amount(one.cost)
+        price = amount(self.market.currency, one.cost)
         return Message.of("planner.note.in-time", gpu=name, count=count, price=price)
 
     def _notes(self, within: list[Outcome], builds: list[Candidate]) -> Iterator[Message]:

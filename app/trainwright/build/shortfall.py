@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from trainwright.advise.relax import smaller_tasks
 from trainwright.build.answer import Builds, Candidate
+from trainwright.build.money import amount
 from trainwright.build.offers import Market
 from trainwright.build.request import Request, Wishes
 from trainwright.build.speeds import COUNTS, Cards
@@ -32,9 +33,9 @@ def shortfall(
         )
         yield Message.of(
             "planner.short.money",
-            more=_amount(found, least.total.expected - budget.amount),
-            cards=_amount(found, cards),
-            rest=_amount(found, least.total.expected - cards),
+            more=amount(found.currency, least.total.expected - budget.amount),
+            cards=amount(found.currency, cards),
+            rest=amount(found.currency, least.total.expected - cards),
             **_named(least),
         )
     if least is None:
@@ -44,7 +45,7 @@ def shortfall(
         one = lowest(asked)
         cost = one.total.expected if one is not None else None
         if one is not None and cost is not None and cost < (limit or math.inf):
-            price = _amount(found, cost)
+            price = amount(found.currency, cost)
             yield Message.of(f"planner.way.{way}", price=price, **values, **_named(one))
 
 
@@ -55,13 +56,13 @@ def surer(found: Builds, request: Request, lowest: Lowest) -> Iterator[Message]:
         used = lowest(replace(request, wishes=replace(request.wishes, used=True)))
         cost = used.total.expected if used is not None else None
         if used is not None and cost is not None and (budget is None or cost <= budget.amount):
-            yield Message.of("planner.way.used", price=_amount(found, cost), **_named(used))
+            yield Message.of("planner.way.used", price=amount(found.currency, cost), **_named(used))
     if least is not None and budget is not None and least.total.expected is not None:
         price, more = least.total.expected, least.total.expected - budget.amount
         yield Message.of(
             "planner.note.surer",
-            price=_amount(found, price),
-            more=_amount(found, more),
+            price=amount(found.currency, price),
+            more=amount(found.currency, more),
             **_named(least),
         )
 
@@ -96,7 +97,3 @@ def _too_large(request: Request, market: Market, works: Works) -> Iterator[Messa
 
 def _named(one: Candidate) -> dict[str, object]:
     return {"gpu": one.build.gpus[0].record.name, "count": one.build.gpu_count}
-
-
-def _amount(found: Builds, value: float) -> Message:
-    return Message.of(f"planner.amount.{found.currency.lower()}", amount=round(value))

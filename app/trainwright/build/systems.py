@@ -16,8 +16,7 @@ from trainwright.estimate.support import support
 from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import System
-from trainwright.messages import Message, UserError
-from trainwright.plan.evaluate import Pending, resolve
+from trainwright.messages import Message
 from trainwright.prices import Item, Total, total
 
 DRIVE_BYTES = 2e12
@@ -107,13 +106,8 @@ def _single(one: Complete, speeds: Speeds, times: float) -> Done | None:
         gpus=(GpuChoice(id=one.gpu),), memory_gib=one.memory_gib, system=speeds.system
     )
     plan = speeds.plan.model_copy(update={"machine": machine})
-    try:
-        facts = resolve(plan)
-    except UserError:
-        return None
-    if isinstance(facts, Pending):
-        return None
-    if not support(facts.machine.gpu.record, speeds.system, facts.settings).runs:
+    facts = speeds.sources.resolve(plan)
+    if facts is None or not support(facts.machine.gpu.record, speeds.system, facts.settings).runs:
         return None
     report = best_settings(plan, facts, speeds)
     return Done(with_settings(plan, report.settings), report, times) if report else None

@@ -17,7 +17,7 @@ from trainwright.build.answer import Part
 from trainwright.build.assemble import Row, best_settings, chosen_machine, rows
 from trainwright.build.changes import FEEDING, KINDS, Change, Changes, Kind
 from trainwright.build.mending import Mended, Mending, unnamed
-from trainwright.build.money import Money
+from trainwright.build.money import Money, amount
 from trainwright.build.offers import Market, Offer, Record, summed
 from trainwright.build.request import Owned, Request, Wishes
 from trainwright.build.speeds import Cards, Speeds
@@ -31,7 +31,7 @@ from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.prices import Item, Total, total
+from trainwright.prices import Currency, Item, Total, total
 
 WORTH = 0.05
 """Least gain that pays; assumed, as for the next step of money."""
@@ -355,7 +355,7 @@ class _Tally:
             kind = change.kinds[0]
             self._little[kind] = max(gain, self._little.get(kind, gain))
 
-    def reason(self, kind: Kind, currency: str) -> Message:
+    def reason(self, kind: Kind, currency: Currency) -> Message:
         """Return why."""
         if kind in self._beaten:
             return Message.of("planner.upgrade.why.beaten")
@@ -363,10 +363,8 @@ class _Tally:
         if check is not None and barred < self._dear.get(kind, float("inf")):
             return _forbidden(check)
         if kind in self._dear:
-            amount = Message.of(
-                f"planner.amount.{currency.lower()}", amount=round(self._dear[kind])
-            )
-            return Message.of("planner.upgrade.why.dear", amount=amount)
+            price = amount(currency, self._dear[kind])
+            return Message.of("planner.upgrade.why.dear", amount=price)
         if kind in self._little:
             return Message.of("planner.upgrade.why.little", gain=self._little[kind])
         return Message.of("planner.upgrade.why.none")

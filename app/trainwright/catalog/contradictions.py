@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from trainwright.catalog.contradicted import contradicted
 from trainwright.catalog.part_records import (
     BoardRecord,
     CaseRecord,
@@ -181,7 +182,4 @@ def _board(board: BoardRecord) -> Iterator[Message]:
 
 
 def _told(part: PartRecord, key: str, stated: object, id: str, **values: object) -> Message:
-    because = Message.of(id, **values)
-    if isinstance(stated, float):
-        stated = f"{stated:g}"
-    return Message.of("catalog.contradicts", part=part.id, key=key, stated=stated, because=because)
+    return contradicted(part, key, stated, Message.of(id, **values))

@@ -6,6 +6,7 @@ The most that any of a platform's processors and boards have, by the makers' pla
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainwright.catalog.contradicted import contradicted
 from trainwright.catalog.part_records import M2, BoardRecord, CpuRecord, PartRecord, Slot
 from trainwright.messages import Message
 
@@ -94,7 +95,7 @@ def against_platform(part: PartRecord) -> Iterator[Message]:
         for slot in part.slots:
             if slot.lanes and slot.lanes > LENGTHS[slot.length]:
                 because = Message.of("catalog.but-connector", slot=slot.id, length=slot.length)
-                yield _told(part, "slots.lanes", slot.lanes, because)
+                yield contradicted(part, "slots.lanes", slot.lanes, because)
 
 
 def _processor(cpu: CpuRecord, socket: Socket) -> Iterator[Message]:
@@ -108,11 +109,11 @@ def _processor(cpu: CpuRecord, socket: Socket) -> Iterator[Message]:
     for kind in cpu.memory_types or ():
         if kind not in socket.memory:
             because = Message.of("catalog.but-memory", socket=cpu.socket, types=socket.memory)
-            yield _told(cpu, "memory_types", kind, because)
+            yield contradicted(cpu, "memory_types", kind, because)
     for name in cpu.chipsets or ():
         if name in CHIPSETS and CHIPSETS[name].socket != cpu.socket:
             because = Message.of("catalog.but-chipset", chipset=name, socket=CHIPSETS[name].socket)
-            yield _told(cpu, "socket", cpu.socket, because)
+            yield contradicted(cpu, "socket", cpu.socket, because)
 
 
 def _around_socket(board: BoardRecord, socket: Socket) -> Iterator[Message]:
@@ -130,7 +131,7 @@ def _around_socket(board: BoardRecord, socket: Socket) -> Iterator[Message]:
     })  # fmt: skip
     if board.memory_type not in socket.memory:
         because = Message.of("catalog.but-memory", socket=board.socket, types=socket.memory)
-        yield _told(board, "memory_type", board.memory_type, because)
+        yield contradicted(board, "memory_type", board.memory_type, because)
 
 
 def _most_gib(board: BoardRecord, socket: Socket) -> float:
@@ -146,7 +147,7 @@ def _from_processor(board: BoardRecord, id: str) -> bool:
 def _behind_chipset(board: BoardRecord, name: str, chipset: Chipset) -> Iterator[Message]:
     if board.socket != chipset.socket:
         because = Message.of("catalog.but-chipset", chipset=name, socket=chipset.socket)
-        yield _told(board, "socket", board.socket, because)
+        yield contradicted(board, "socket", board.socket, because)
         return
     most: dict[str, tuple[float | None, float]] = {
         "sata_ports": (board.sata_ports, chipset.sata + MORE_SATA)
@@ -164,10 +165,4 @@ def _most(
     for key, (stated, limit) in values.items():
         if stated is not None and stated > limit:
             because = Message.of("catalog.but-platform", platform=platform, limit=limit)
-            yield _told(part, key, stated, because)
-
-
-def _told(part: PartRecord, key: str, stated: object, because: Message) -> Message:
-    if isinstance(stated, float):
-        stated = f"{stated:g}"
-    return Message.of("catalog.contradicts", part=part.id, key=key, stated=stated, because=because)
+            yield contradicted(part, key, stated, because)

@@ -5,6 +5,7 @@ Ranges are those of what is sold, with room; they are assumed where no source st
 
 from collections.abc import Iterator, Mapping
 
+from trainwright.catalog.contradicted import contradicted
 from trainwright.catalog.part_records import (
     BoardRecord,
     CaseRecord,
@@ -56,7 +57,9 @@ def outside(part: PartRecord) -> Iterator[Message]:
     for key, (low, high) in RANGES.get(type(part), {}).items():
         stated = getattr(part, key)
         if stated is not None and not low <= stated <= high:
-            yield _told(part, key, stated, Message.of("catalog.but-range", low=low, high=high))
+            yield contradicted(
+                part, key, stated, Message.of("catalog.but-range", low=low, high=high)
+            )
     match part:
         case CpuRecord():
             yield from _cpu(part)
@@ -73,7 +76,7 @@ def outside(part: PartRecord) -> Iterator[Message]:
     socket, year = getattr(part, "socket", None), (part.launch or "")[:4]
     if socket in SINCE and year and int(year) < SINCE[socket]:
         because = Message.of("catalog.but-since", socket=socket, year=str(SINCE[socket]))
-        yield _told(part, "launch", part.launch, because)
+        yield contradicted(part, "launch", part.launch, because)
 
 
 def _cpu(cpu: CpuRecord) -> Iterator[Message]:
@@ -85,32 +88,34 @@ def _cpu(cpu: CpuRecord) -> Iterator[Message]:
 def _memory(kit: MemoryRecord) -> Iterator[Message]:
     if kit.module_gib not in MODULE_GIB:
         because = Message.of("catalog.but-sizes", sizes=sorted(MODULE_GIB))
-        yield _told(kit, "module_gib", kit.module_gib, because)
+        yield contradicted(kit, "module_gib", kit.module_gib, because)
     latency = 2000 * kit.cas / kit.mts if kit.cas else None
     if latency is not None and not LATENCY_NS[0] <= latency <= LATENCY_NS[1]:
         low, high = (round(each * kit.mts / 2000) for each in LATENCY_NS)
-        yield _told(kit, "cas", kit.cas, Message.of("catalog.but-range", low=low, high=high))
+        yield contradicted(kit, "cas", kit.cas, Message.of("catalog.but-range", low=low, high=high))
 
 
 def _drive(drive: DriveRecord) -> Iterator[Message]:
     if drive.form == "m.2" and drive.length_mm not in {None, *M2_MM}:
         because = Message.of("catalog.but-sizes", sizes=sorted(M2_MM))
-        yield _told(drive, "length_mm", drive.length_mm, because)
+        yield contradicted(drive, "length_mm", drive.length_mm, because)
     if drive.interface == "hdd" and drive.nand is not None:
-        yield _told(drive, "nand", drive.nand, Message.of("catalog.but-disk"))
+        yield contradicted(drive, "nand", drive.nand, Message.of("catalog.but-disk"))
     for key, kiops, rate in (
         ("random_read_kiops", drive.random_read_kiops, drive.read_mb_s),
         ("random_write_kiops", drive.random_write_kiops, drive.write_mb_s),
     ):
         if kiops and rate and kiops * 4.096 > 1.2 * rate:
-            yield _told(drive, key, kiops, Message.of("catalog.but-kiops", limit=rate / 4.096))
+            yield contradicted(
+                drive, key, kiops, Message.of("catalog.but-kiops", limit=rate / 4.096)
+            )
 
 
 def _psu(psu: PsuRecord) -> Iterator[Message]:
     eights = psu.connectors.pcie_8
     if eights and eights * 150 > 2 * psu.watts:
         because = Message.of("catalog.but-watts", watts=psu.watts, each=psu.watts / eights)
-        yield _told(psu, "connectors.pcie_8", eights, because)
+        yield contradicted(psu, "connectors.pcie_8", eights, because)
 
 
 def _case(case: CaseRecord) -> Iterator[Message]:
@@ -124,31 +129,27 @@ def _case(case: CaseRecord) -> Iterator[Message]:
 def _board(board: BoardRecord) -> Iterator[Message]:
     positions = [slot.position for slot in board.slots if slot.position is not None]
     if len(set(positions)) < len(positions):
-        yield _told(board, "slots.position", max(positions), Message.of("catalog.but-twice"))
+        yield contradicted(board, "slots.position", max(positions), Message.of("catalog.but-twice"))
     ids = [slot.id for slot in board.slots] + [socket.id for socket in board.m2 or ()]
     for id in sorted({id for id in ids if ids.count(id) > 1}):
-        yield _told(board, "slots.id", id, Message.of("catalog.but-twice"))
+        yield contradicted(board, "slots.id", id, Message.of("catalog.but-twice"))
     most = OPENINGS[board.form_factor]
     over = max((len(board.slots), *positions), default=0)
     if over > most:
         because = Message.of("catalog.but-openings", form=board.form_factor, limit=most)
-        yield _told(board, "slots", over, because)
+        yield contradicted(board, "slots", over, because)
     for socket in board.m2 or ():
         if socket.lanes is not None and socket.lanes > 4:
-            yield _told(board, "m2.lanes", socket.lanes, Message.of("catalog.but-m2"))
+            yield contradicted(board, "m2.lanes", socket.lanes, Message.of("catalog.but-m2"))
         if not set(socket.lengths_mm) <= M2_MM:
             because = Message.of("catalog.but-sizes", sizes=sorted(M2_MM))
-            yield _told(board, "m2.lengths_mm", max(socket.lengths_mm), because)
+            yield contradicted(board, "m2.lengths_mm", max(socket.lengths_mm), because)
 
 
 def _most(
     part: PartRecord, key: str, stated: float | None, other: str, limit: float | None
 ) -> Iterator[Message]:
     if stated is not None and limit is not None and stated > limit:
-        yield _told(part, key, stated, Message.of("catalog.but-most", other=other, limit=limit))
-
-
-def _told(part: PartRecord, key: str, stated: object, because: Message) -> Message:
-    if isinstance(stated, float):
-        stated = f"{stated:g}"
-    return Message.of("catalog.contradicts", part=part.id, key=key, stated=stated, because=because)
+        yield contradicted(
+            part, key, stated, Message.of("catalog.but-most", other=other, limit=limit)
+        )

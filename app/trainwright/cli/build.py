@@ -9,6 +9,7 @@ import click
 from trainwright.build import Builds, Candidate, Request, money, search, wished, wishing
 from trainwright.build.answer import Done, Part
 from trainwright.build.lists import FORMATS
+from trainwright.build.money import amount
 from trainwright.build.report import as_json, cost_of, run_as_json
 from trainwright.build.wished import cloud_rate, energy_rates, wishes_of
 from trainwright.catalog.part_records import FormFactor
@@ -207,7 +208,7 @@ def show_candidate(
 ) -> None:
     """Print one computer: parts, prices, what limits, what more money buys, and every finding."""
     screen.line()
-    currency = one.total.currency.lower()
+    currency = one.total.currency
     screen.table(
         [
             (
@@ -218,7 +219,7 @@ def show_candidate(
                 if part.owned >= part.count
                 else Message.of("planner.unpriced")
                 if part.price is None
-                else Message.of(f"planner.amount.{currency}", amount=round(part.price.expected)),
+                else amount(currency, part.price.expected),
                 kind_of(part.price) if part.price else "",
                 str(part.price.observed or "") if part.price else "",
             )
@@ -238,15 +239,11 @@ def show_candidate(
         screen.line(one.doubt)
     if one.next_step is not None:
         step = one.next_step
-        more = Message.of(f"planner.amount.{currency}", amount=round(step.more))
-        price = Message.of(f"planner.amount.{currency}", amount=round(step.price))
+        more, price = amount(currency, step.more), amount(currency, step.price)
         screen.say("cli.build.next", more=more, price=price, change=step.change, gain=step.gain)
     cost = cost_of(one, **rates)
     if cost is not None:
-        energy = Message.of(
-            f"planner.amount.{currency}",
-            amount=round(cost.energy, 2) if currency == "usd" else round(cost.energy),
-        )
+        energy = amount(currency, cost.energy, 2 if currency == "USD" else None)
         id = "cli.build.all-runs" if one.others else "cli.build.run"
         screen.say(id, kwh=cost.kwh, energy=energy, watts=one.wall_watts)
         if cloud is not None:

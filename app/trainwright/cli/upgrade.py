@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainwright.build import Request, money
+from trainwright.build.money import amount
 from trainwright.build.owning import owned
 from trainwright.build.report import upgrades_as_json
 from trainwright.build.upgrades import Upgrade, Upgrades, added, upgrades
@@ -109,7 +110,6 @@ def _show_first(screen: "Screen", one: Upgrade) -> None:
         names = [f"{part.count} × {part.name}" for part in one.freed]
         screen.say("cli.upgrade.freed", parts=names)
     if one.resale is not None and one.resale.low:
-        currency = one.resale.currency.lower()
-        amount = Message.of(f"planner.amount.{currency}", amount=round(one.resale.low))
-        screen.say("cli.upgrade.resale", amount=amount)
+        resale = amount(one.resale.currency, one.resale.low)
+        screen.say("cli.upgrade.resale", amount=resale)
     show_checks(screen, one.checks)

@@ -97,7 +97,7 @@ def model_of(source: ModelSource, task: str, given: Inputs) -> Model:
     """Return the model that a plan names.
 
     Raises:
-        UserError: there is no such model, or its files cannot be read or hold what cannot be.
+        UserError: there is no such model, or its files are unreadable or invalid.
     """
     if source.preset is not None:
         return _preset(source.preset, task)

@@ -67,7 +67,7 @@ LAUNCHER = "diagnose.oom.other-launcher"
 
 
 def _sizes(found: Explanation | None) -> int:
-    """Return how much is known of memory: system memory is told in a word, the GPU's in sizes."""
+    """Return how much is known of memory; of system memory, whose errors state no sizes, all."""
     if found is None or found.kind == "other":
         return 0
     known = sum(size is not None for size in astuple(found.account))

@@ -196,7 +196,7 @@ def _processes() -> dict[int, tuple[int, str, float]]:
 
 
 def _stat(pid: int) -> tuple[int, str, float, float, float, float] | None:
-    """Return a process's parent, name and seconds, and pages that it was given anew.
+    """Return a process's parent, name, seconds and minor page faults.
 
     Seconds are those with ended children, its own, and of these those in the system.
     """
