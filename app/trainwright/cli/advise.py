@@ -14,9 +14,9 @@ from trainwright.advise import (
     with_whole_batch,
 )
 from trainwright.advise.report import as_json
-from trainwright.cli import options, planning
+from trainwright.cli import advising, options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.estimate import show_support
+from trainwright.cli.estimateview import show_support
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def command(terminal: Terminal, source: PlanSource, top: int, out: Path | None) -> Answer:
     """Search, rank, and write the plan with the first choice where that is asked for."""
     plan, rounding = with_whole_batch(planning.load(source))
-    advice = planning.advised(plan, terminal, top=top)
+    advice = advising.advised(plan, terminal, top=top)
     saved = out if advice.choices else None
     if saved is not None:
         file.write(make_it_fit(plan, advice), saved)

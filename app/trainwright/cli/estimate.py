@@ -1,76 +1,44 @@
 """``trainwright estimate``: memory and time of a plan as it stands."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainwright import saving
-from trainwright.advise import ways_out
-from trainwright.advise.whatif import NEXT_TO_NOTHING, WhatIf, whatifs
-from trainwright.advise.whatif import as_json as whatifs_as_json
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.comparing import compared
 from trainwright.cli.parsing import Command, NamedPath, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
-from trainwright.estimate.inputs import Pipeline
-from trainwright.estimate.roofpoints import RoofPoint, Roofs
-from trainwright.explain import Kind, Quantity, Unit
-from trainwright.export.page import page as written_page
-from trainwright.messages import Message
-from trainwright.messages.units import gib, percent
+from trainwright.messages import Message, UserError
 from trainwright.plan import file
 from trainwright.plan.comparing import Answered
-from trainwright.plan.evaluate import Facts, evaluate, operators_of
+from trainwright.plan.evaluate import evaluate, operators_of
 from trainwright.plan.limits import with_limits
-from trainwright.plan.report import Report, Verdict, as_json, roofs_as_json
-from trainwright.plan.saying import (
-    bottleneck,
-    memory_totals,
-    pipeline_rows,
-    scaling_rows,
-    times,
-    unpredicted_notes,
-    verdict,
-)
-from trainwright.plan.schema import Plan
-from trainwright.plan.serving_rows import serving_rows
-from trainwright.workload.defaults import meaningful
+from trainwright.plan.report import as_json, roofs_as_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trainwright.advise.whatif import WhatIf
     from trainwright.cli.screen import Screen
 
-STYLES = {
-    Verdict.FITS: "bold green",
-    Verdict.TIGHT: "bold yellow",
-    Verdict.SPILLS: "bold yellow",
-    Verdict.NO: "bold red",
-    Verdict.CANNOT_CHECK: "bold",
-}
-MARKS = {
-    Verdict.FITS: "✓",
-    Verdict.TIGHT: "△",
-    Verdict.SPILLS: "△",
-    Verdict.NO: "✗",
-    Verdict.CANNOT_CHECK: "?",
-}
-
-_SLOWEST = 15
-"""Operators that are printed."""
+# Pages, comparisons and advice are imported where they are asked for: they load a third more.
 
 
 @click.command(cls=Command, help="cli.estimate.summary")
-@planning.plan_argument
+@partial(planning.plan_argument, required=False)
 @option("--explain", is_flag=True, help="cli.option.explain")
 @option("--ops", is_flag=True, help="cli.option.ops")
 @option("--what-if", "what_if", is_flag=True, help="cli.option.what-if")
 @option("--compare", "others", multiple=True, metavar="PLAN", help="cli.option.compare")
 @option("--page", type=NamedPath(), metavar="FILE.html", help="cli.option.page")
+@option("--stdin", "lines", is_flag=True, help="cli.option.stdin")
+@option("--watch", "watching", is_flag=True, help="cli.option.watch")
 @options.tracing
 @options.common
 @click.pass_obj
@@ -82,44 +50,75 @@ def command(
     what_if: bool,
     others: tuple[str, ...],
     page: Path | None,
+    lines: bool,
+    watching: bool,
+) -> Answer | int:
+    """Evaluate the plan, once or at each save; with others, side by side."""
+    if lines:
+        from trainwright.cli import streaming
+
+        if others or page or ops or what_if or explain or watching:
+            raise UserError.of("cli.estimate.stdin-alone")
+        return streaming.answer_lines(source, terminal)
+    if not source.plan:
+        raise UserError.of("cli.missing", name="PLAN", command="trainwright estimate")
+
+    def answer() -> Answer:
+        if others:
+            from trainwright.cli.comparing import compared
+
+            sources = (source, *(replace(source, plan=other) for other in others))
+            return compared(tuple(_answered(one, terminal) for one in sources))
+        return _answer(source, terminal, explain=explain, ops=ops, what_if=what_if, page=page)
+
+    if watching:
+        from trainwright.cli import streaming
+
+        return streaming.watch(source.plan, terminal, answer)
+    return answer()
+
+
+def _answer(
+    source: PlanSource,
+    terminal: Terminal,
+    *,
+    explain: bool,
+    ops: bool,
+    what_if: bool,
+    page: Path | None,
 ) -> Answer:
-    """Evaluate the plan; with others, side by side."""
-    if others:
-        sources = (source, *(replace(source, plan=other) for other in others))
-        return compared(tuple(_answered(one, terminal) for one in sources))
     answered = _answered(source, terminal)
     plan, facts, report = answered.plan, answered.facts, answered.report
     if page is not None:
+        from trainwright.export.page import page as written_page
+
         saving.write(page, written_page(plan, facts, report, terminal.language, date.today()))
     operators = operators_of(plan, facts) if ops else None
-    changes = whatifs(plan, facts, report, ways=ways_out) if what_if else ()
+    changes: Sequence[WhatIf] = ()
+    if what_if:
+        from trainwright.advise import ways_out, whatif
+
+        changes = whatif.whatifs(plan, facts, report, ways=ways_out)
 
     def show(screen: "Screen") -> None:
-        show_report(screen, plan, facts, report)
+        from trainwright.cli import estimateview as view
+
+        view.show_report(screen, plan, facts, report)
         if operators is not None:
-            show_operators(screen, operators)
+            view.show_operators(screen, operators)
         elif ops:
             refused = report.time.refusal
             screen.line(refused if refused is not None else Message.of("cli.ops.none"))
         if what_if:
-            show_whatifs(screen, changes)
+            view.show_whatifs(screen, changes)
         if explain:
-            screen.derivation(report.memory.derivation)
-            screen.derivation(report.memory.device_used_p95)
-            screen.derivation(report.memory.device_total)
-            if report.time.step_seconds is not None:
-                screen.derivation(report.time.step_seconds)
-            for _, rate in report.time.pipeline.stages if report.time.pipeline else ():
-                if rate is not None:
-                    screen.derivation(rate)
-            for point in report.time.scaling[-1:]:
-                screen.derivation(point.efficiency)
+            view.show_derivations(screen, report)
 
     document: dict[str, Any] = as_json(report)
     if ops:
         document["time"]["roofline"] = operators and roofs_as_json(operators)
     if what_if:
-        document["what_if"] = whatifs_as_json(changes)
+        document["what_if"] = whatif.as_json(changes)
     good = report.fits and report.runs
     return Answer(document, show, Exit.DONE if good else Exit.NO)
 
@@ -129,178 +128,3 @@ def _answered(source: PlanSource, terminal: Terminal) -> Answered:
         plan = planning.load(source)
         facts = planning.facts(plan, terminal, one_point=True)
         return Answered(plan, facts, with_limits(plan, facts, evaluate(plan, facts)))
-
-
-def show_support(screen: "Screen", report: Report) -> None:
-    """Print that PyTorch or the engine does not run there, where that is so."""
-    if not report.runs and report.support is not None:
-        screen.line(f"✗ {screen.text(report.support.because)}", STYLES[Verdict.NO])
-
-
-def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> None:
-    """Print a report: verdict, settings, memory, time, notes."""
-    memory, time = report.memory, report.time
-    gpus = facts.machine.named
-    screen.line(f"{plan.name} · {gpus}", "bold")
-    screen.line()
-    screen.line(f"{MARKS[report.verdict]} {screen.text(verdict(report))}", STYLES[report.verdict])
-    show_support(screen, report)
-    screen.line()
-    screen.table(
-        [(term.name, term, _share(term, memory.allocated_peak)) for term in memory.terms]
-        + [(total.name, total, "") for total in memory_totals(report)],
-        title=Message.of("cli.estimate.memory"),
-        numbers=(1, 2),
-    )
-    if time.refusal is not None:
-        screen.say("cli.estimate.time", "bold")
-        screen.indented(time.refusal)
-        screen.line()
-    else:
-        screen.table(
-            [(each.name, each, screen.interval(each)) for each in times(report)]
-            + [
-                (Message.of("cli.estimate.bottleneck"), bottleneck(report), ""),
-            ],
-            title=Message.of(
-                f"cli.estimate.time{'-unfit' if report.verdict is Verdict.NO else ''}"
-            ),
-        )
-    if facts.machine.gpu_count > 1 and time.scaling:
-        _show_scaling(screen, report)
-    if time.pipeline is not None:
-        _show_pipeline(screen, time.pipeline)
-    if report.serving is not None:
-        rows = serving_rows(report.serving, time.serving)
-        screen.table(rows, title=Message.of("cli.estimate.serving"))
-    screen.table(
-        [(name, screen.value(value)) for name, value in _settings(plan, report)],
-        title=Message.of("cli.estimate.settings"),
-    )
-    _show_checks(screen, report)
-    if notes := unpredicted_notes(report):
-        screen.say("cli.estimate.notes", "bold")
-        screen.bullets(notes)
-    screen.line()
-    screen.say("cli.estimate.legend", "dim")
-
-
-CHECK_MARKS = {"error": "✗", "unknown": "?", "warning": "△"}
-"""Of the verdicts that are printed; notes and what is right are counted."""
-
-
-def _show_checks(screen: "Screen", report: Report) -> None:
-    """Print what of the machine's parts does not go together, cannot be checked, or is tight."""
-    if not report.checks:
-        return
-    screen.say("cli.estimate.checks", "bold")
-    for check in report.checks:
-        if check.verdict not in CHECK_MARKS:
-            continue
-        parts = [check.message, *([check.remedy] if check.remedy is not None else [])]
-        mark, title = CHECK_MARKS[check.verdict], screen.text(check.title)
-        screen.line(f"  {mark} {title} ({check.rule})")
-        screen.indented(" ".join(screen.text(part) for part in parts))
-    right, notes = (sum(c.verdict == v for c in report.checks) for v in ("ok", "note"))
-    screen.indented(Message.of("cli.estimate.checks-rest", right=right, notes=notes))
-    screen.line()
-
-
-def show_operators(screen: "Screen", roofs: Roofs) -> None:
-    """Print the slowest operators with what they reach of the GPU's peak and bandwidth."""
-    headings = ("operator", "stage", "share", "time", "runs", "of-peak", "of-bandwidth", "bound")
-    screen.line()
-    screen.table(
-        [
-            (
-                point.short_name,
-                Message.of(f"time.stage.{point.stage}"),
-                _ratio(point.seconds / roofs.seconds),
-                Quantity(Message.of("time.step"), point.seconds, Unit.SECONDS, Kind.ESTIMATED),
-                screen.count(round(point.runs)),
-                _of_peak(roofs, point),
-                _ratio(point.traffic / roofs.bandwidth.value),
-                Message.of(f"cli.bound.{point.bound}"),
-            )
-            for point in roofs.points[:_SLOWEST]
-        ],
-        headings=[Message.of(f"cli.ops.{name}") for name in headings],
-        title=Message.of("cli.ops.title"),
-        numbers=(2, 3, 4, 5, 6),
-    )
-
-
-def _of_peak(roofs: Roofs, point: RoofPoint) -> Quantity | str:
-    peak = roofs.peaks.get(point.dtype)
-    return _ratio(point.rate / peak.fact.value) if point.flops and peak is not None else ""
-
-
-def _ratio(value: float) -> Quantity:
-    return Quantity(Message.of("time.of-peak"), value, Unit.RATIO, Kind.YOURS)
-
-
-def show_whatifs(screen: "Screen", found: Sequence[WhatIf]) -> None:
-    """Print what other settings and parts would do."""
-    if not found:
-        screen.say("cli.what-if.nothing")
-        return
-    headings = ("change", "speed", "memory", "because")
-    screen.line()
-    screen.table(
-        [(one.change, *_effect(one), one.because) for one in found],
-        headings=[Message.of(f"cli.what-if.{name}") for name in headings],
-        title=Message.of("cli.what-if.title"),
-        numbers=(1, 2),
-    )
-
-
-def _effect(one: WhatIf) -> tuple[str | Message, str]:
-    """Return the change of the speed, or why there is none, and that of the device use."""
-    if one.memory_bytes is None:
-        return Message.of("cli.what-if.untraced"), ""
-    sign = "+" if one.memory_bytes >= 0 else "−"
-    memory = (
-        f"{sign}{gib(abs(one.memory_bytes))}" if abs(one.memory_bytes) >= NEXT_TO_NOTHING else ""
-    )
-    if not one.fits:
-        return Message.of("cli.what-if.no"), memory
-    if one.gain is None:
-        return Message.of("time.not-predicted"), memory
-    if one.same:
-        return "±0 %", memory
-    return f"{'+' if one.gain > 0 else '−'}{percent(abs(one.gain))}", memory
-
-
-def _show_scaling(screen: "Screen", report: Report) -> None:
-    """Print the rate of 1 to all GPUs, and how much of their number it is."""
-    names = ("gpus", "batch", "rate", "efficiency")
-    screen.table(
-        [(*row, screen.interval(row[-1]), note) for row, note in scaling_rows(report)],
-        headings=[*(Message.of(f"cli.scaling.{name}") for name in names), "", ""],
-        title=Message.of("cli.estimate.scaling"),
-        numbers=(0, 1, 2, 3),
-    )
-
-
-def _show_pipeline(screen: "Screen", pipeline: Pipeline) -> None:
-    """Print what each stage of the input passes on, and what would help."""
-    screen.table(
-        [(name, value, screen.interval(value) if isinstance(value, Quantity) else "")
-         for name, value in pipeline_rows(pipeline)],
-        title=Message.of("cli.estimate.input"),
-    )  # fmt: skip
-    if pipeline.remedies:
-        screen.say("cli.estimate.remedies", "bold")
-        screen.bullets(message for _, message in pipeline.remedies)
-        screen.line()
-
-
-def _share(part: Quantity, whole: Quantity) -> Quantity | str:
-    if not whole.value:
-        return ""
-    return Quantity(part.name, part.value / whole.value, Unit.RATIO, Kind.YOURS)
-
-
-def _settings(plan: Plan, report: Report) -> list[tuple[str, object]]:
-    settings = meaningful(report.settings, plan.workload)
-    return [(name, value) for name, value in settings.items() if value is not None]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainwright.cli import options, planning
+from trainwright.cli import advising, options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, NamedPath, option
 from trainwright.cli.planning import PlanSource
@@ -71,7 +71,7 @@ def command(
 
 def _advised(plan: Plan, terminal: Terminal) -> tuple[FullSettings, Reasons] | None:
     """Return the first choice of the search with its reasons; None where nothing fits."""
-    advice = planning.advised(plan, terminal, top=1)
+    advice = advising.advised(plan, terminal, top=1)
     if not advice.choices:
         return None
     (best,) = advice.choices

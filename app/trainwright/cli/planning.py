@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from trainwright.advise import Advice, advise, sharding, would_shard
 from trainwright.cli.parsing import option
 from trainwright.cli.progress import ProgressLine
 from trainwright.cli.terminal import Terminal
@@ -34,10 +33,10 @@ class PlanSource:
     """Whether the user consents to running the plan's Python file."""
 
 
-def plan_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+def plan_argument(function: Callable[..., Any], *, required: bool = True) -> Callable[..., Any]:
     """Add PLAN, ``--set`` and ``--allow-code``; the command takes them as one ``source``."""
 
-    @click.argument("plan", metavar="PLAN")
+    @click.argument("plan", metavar="PLAN" if required else "[PLAN]", required=required, default="")
     @option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="cli.option.set")
     @option("--allow-code", is_flag=True, help="cli.option.allow-code")
     def with_source(plan: str, overrides: tuple[str, ...], allow_code: bool, **rest: Any) -> Any:
@@ -97,21 +96,6 @@ def check_consent(model: ModelSource, allowed: bool) -> None:
     if not allowed:
         id = "cli.code-consent.pt2" if model.pt2 is not None else "cli.code-consent"
         raise UserError.of(id, path=model.code)
-
-
-def advised(plan: Plan, terminal: Terminal, *, top: int) -> Advice:
-    """Search the free settings; trace the sharded step where only that may fit.
-
-    Raises:
-        UserError: as ``facts`` does.
-    """
-    found = facts(plan, terminal)
-    advice = advise(plan, found, top=top)
-    shared = sharding(plan)
-    if shared is None or not would_shard(advice):
-        return advice
-    facts(shared, terminal)
-    return advise(plan, found, top=top)
 
 
 def facts(plan: Plan, terminal: Terminal, *, one_point: bool = False) -> Facts:

@@ -123,8 +123,8 @@ def show_review(screen: "Screen", found: Review) -> None:
         screen.line(f"{source.name} · {source.tool}", "bold")
     screen.line()
     if found.report is not None:
-        from trainwright.cli.estimate import MARKS as VERDICTS
-        from trainwright.cli.estimate import STYLES as COLOURS
+        from trainwright.cli.estimateview import MARKS as VERDICTS
+        from trainwright.cli.estimateview import STYLES as COLOURS
         from trainwright.plan.saying import verdict
 
         if not reviews.close(found.report):

@@ -1,9 +1,10 @@
 """Plan files: read with care, saved whole or not at all."""
 
+import copy
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,15 +84,39 @@ def parsed(
         raise UserError.of("plan.empty", where=name)
     if not isinstance(document.data, dict):
         raise UserError.of("plan.not-a-plan", where=name)
+    return _built(document, name, folder, [overrides.parse_change(each) for each in changes])
+
+
+def from_data(
+    data: Mapping[str, Any],
+    name: str,
+    *,
+    folder: Path | None = None,
+    changes: Sequence[str] = (),
+) -> Plan:
+    """Return the plan in plain data, as ``json.loads`` gives it; the data stay as they are.
+
+    ``changes`` and the paths in ``data`` are read as ``read`` does; without a folder, paths are
+    relative to the working directory.
+
+    Raises:
+        UserError: the data are no valid plan; ``name`` is what errors call it.
+    """
+    document = Document(copy.deepcopy(dict(data)), {})
+    return _built(document, name, folder, [overrides.parse_change(each) for each in changes])
+
+
+def _built(
+    document: Document, name: str, folder: Path | None, changes: Sequence[overrides.Change]
+) -> Plan:
     data = _migrated(document, name)
     _anchor(data, folder or Path.cwd())
-    parsed_changes = [overrides.parse_change(change) for change in changes]
-    for change in parsed_changes:
+    for change in changes:
         overrides.apply(data, change)
     _anchor(data, Path.cwd())
 
     def where(place: Place) -> str:
-        for change in reversed(parsed_changes):
+        for change in reversed(changes):
             if change.touches(place):
                 return f"--set {change.text}"
         return document.where(name, place)

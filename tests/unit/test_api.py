@@ -1,0 +1,57 @@
+"""The Python interface gives what the command line prints, without what only that needs."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+import trainwright
+from trainwright import api
+from trainwright.data import resources
+
+PLAN = resources("examples", "gpt2-rtx4070.plan.yaml")
+
+
+def printed(*arguments):
+    command = [sys.executable, "-m", "trainwright", "estimate", *map(str, arguments), "--json"]
+    return json.loads(subprocess.run(command, capture_output=True, check=False).stdout)
+
+
+def test_a_file_and_its_data_answer_as_the_command_line_does():
+    whole = printed(PLAN, "--set", "settings.micro_batch=4")
+    data = yaml.safe_load(PLAN.read_text(encoding="utf-8"))
+    for plan in (str(PLAN), PLAN, data):
+        found = trainwright.estimate(plan, {"settings.micro_batch": 4})
+        assert found.document == whole
+    assert data == yaml.safe_load(PLAN.read_text(encoding="utf-8"))  # as it was given
+    assert found.fits is whole["fits"]
+    assert found.device_used_p95_bytes == whole["memory"]["device_used_p95_bytes"]
+    assert found.step_seconds == whole["time"]["step_seconds"]
+    assert list(found.interval90) == whole["time"]["interval90"]
+
+
+def test_a_bad_plan_is_one_line():
+    with pytest.raises(api.UserError, match=r"settings\.micro_batch: must be a whole number"):
+        api.estimate(PLAN, {"settings.micro_batch": "four"})
+    with pytest.raises(api.UserError, match="<plan>: model: is required"):
+        api.estimate({"trainwright": 1})
+
+
+def test_a_models_code_runs_only_where_the_caller_says_so(tmp_path):
+    (tmp_path / "net.py").write_text("raise SystemExit\n")
+    data = yaml.safe_load(PLAN.read_text(encoding="utf-8"))
+    data["model"] = {"python": {"file": str(tmp_path / "net.py"), "factory": "build"}}
+    with pytest.raises(api.UserError, match="pass allow_code=True"):
+        api.estimate(data)
+
+
+def test_neither_torch_nor_qt_nor_the_command_line_is_loaded():
+    code = (
+        "import sys, trainwright\n"
+        f"trainwright.estimate({str(PLAN)!r})\n"
+        "print([m for m in ('torch', 'PySide6', 'click', 'rich') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
