@@ -9,7 +9,7 @@ import numpy as np
 
 from trainwright.estimate import cuda
 from trainwright.estimate.allocator import Replay
-from trainwright.estimate.breakdown import Curve, curve, peak_terms
+from trainwright.estimate.breakdown import Curve, curve
 from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.ceiling import Ceiling, ceiling
 from trainwright.estimate.cuda import Device
@@ -164,13 +164,14 @@ def estimate_memory(
         KeyError: the profile knows neither the optimizer nor one to derive it from.
     """
     run = _run(profile, gpu, settings, batch, sequence, new_tokens, gpu_count, system, served)
-    layout, sizes = run.layout, run.sizes
+    layout = run.layout
     held = outside(gpu, gpu_count)
     total_bytes = int(gpu.total.value)
     room = total_bytes - int(sum(part.value for part in held))
     limited = run.within(room)
     shown = run.within(None) if limited.out_of_memory else limited
-    terms = peak_terms(layout, sizes, shown)
+    held_by = run.held(shown)
+    terms = held_by.terms
     fusing = (0.0, 0.0)
     if settings.compile and new_tokens is None:
         fusing = _fusing(profile, gpu, settings, batch, sequence, gpu_count)
@@ -190,7 +191,7 @@ def estimate_memory(
         device_total=gpu.total,
         free=_free(gpu.total, used),
         out_of_memory=limited.out_of_memory,
-        curve=curve(layout, sizes, shown.block),
+        curve=held_by.curve,
         derivation=textbook_line(profile, terms, settings.precision, batch),
         host=host_memory(layout, paged, (gpu_count if settings.several else 1) * pinned, nodes),
     )

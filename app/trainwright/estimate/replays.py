@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from trainwright.estimate.allocator import Replay, replay
+from trainwright.estimate.breakdown import Curve, curve, peak_terms
 from trainwright.estimate.layout import Layout
 from trainwright.estimate.serving import Served
+from trainwright.explain import Quantity
 from trainwright.profile.profile import Ints
 
 
@@ -37,6 +39,16 @@ class Point:
         return layout.bytes_of(self.batch, self.sequence, self.context, self.pool)
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Who holds the memory in a replay."""
+
+    terms: tuple[Quantity, ...]
+    """What the allocated peak is made of, largest first."""
+    curve: Curve
+    """Live bytes over the steady step."""
+
+
 class Run:
     """One sequence of events, replayed under several limits and only where they bind."""
 
@@ -46,6 +58,7 @@ class Run:
         self.layout = layout
         self._expandable = expandable
         self._known: dict[int | None, Replay] = {}
+        self._held: dict[int, Held] = {}
 
     def within(self, limit: int | None) -> Replay:
         """Return the replay with so many bytes for segments."""
@@ -57,6 +70,14 @@ class Run:
             if not (found.releases or found.out_of_memory):
                 self._known[None] = found  # the limit did not bind
         return self._known[limit]
+
+    def held(self, replay: Replay) -> Held:
+        """Return who holds the memory in one of these replays; found once, as the replay is."""
+        key = id(replay)  # it is kept here, so that its id stays its own
+        if key not in self._held:
+            terms = peak_terms(self.layout, self.sizes, replay)
+            self._held[key] = Held(terms, curve(self.layout, self.sizes, replay.block))
+        return self._held[key]
 
     def _replay(self, limit: int | None) -> Replay:
         events = self.layout.storage, self.sizes[self.layout.size]
