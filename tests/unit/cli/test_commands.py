@@ -296,12 +296,19 @@ def test_a_profile_of_any_task_is_shown(inside, options):
     assert expected <= json.loads(outcome.out)["events"].keys()
 
 
-def test_the_tour_of_the_readme_works(inside, tmp_path, monkeypatch):
-    """From each ``trainwright`` line of its first tour to the next, in one folder."""
+@pytest.mark.parametrize(
+    ("page", "heading"),
+    [
+        ("README.md", "The same on the command line:"),
+        ("docs/command-line.md", "## Plan, tune, export"),
+        ("docs/command-line.md", "## Buy or upgrade"),
+    ],
+)
+def test_the_commands_of_the_manual_work(inside, tmp_path, monkeypatch, page, heading):
+    """From each ``trainwright`` line of the first block below a heading to the next, in one folder."""
     root = Path(__file__).parents[3]
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    tour = readme.partition("The same on the command line:")[2].partition("```sh")[2]
-    lines = tour.partition("```")[0].strip().splitlines()
+    text = (root / page).read_text(encoding="utf-8").partition(heading)[2].partition("```sh")[2]
+    lines = text.partition("```")[0].strip().splitlines()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "resources").symlink_to(root / "resources")
     assert len(lines) >= 4
