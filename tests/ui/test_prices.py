@@ -58,8 +58,8 @@ def test_a_price_that_is_entered_is_kept_and_listed(screen):
     [
         ("RTX 4090", "-5", "below zero"),
         ("RTX 4090", "", "no price"),
-        ("RTX 4090", "nan", "no amount"),
-        ("no such part", "5", "no part"),
+        ("RTX 4090", "nan", "not an amount"),
+        ("no such part", "5", "not a part"),
     ],
 )
 def test_what_cannot_be_kept_is_said_and_stays_to_be_put_right(screen, part, amount, told):
@@ -100,7 +100,7 @@ def test_a_row_that_nothing_matches_takes_a_name_that_is_typed(qtbot, screen):
     table.setCurrentIndex(table.model().index(2, 0))
     screen.list.other.setText("no such part")
     screen.list.other.returnPressed.emit()
-    assert "no part" in screen.list.row.text()
+    assert "not a part" in screen.list.row.text()
     screen.list.other.setText("RTX 4090")
     screen.list.other.returnPressed.emit()
     assert table.model().index(2, 4).data() == "rtx-4090"
@@ -109,7 +109,7 @@ def test_a_row_that_nothing_matches_takes_a_name_that_is_typed(qtbot, screen):
 def test_a_paste_that_is_no_list_says_what_would_be(qtbot, screen):
     screen.paste.box.field.setPlainText("what a nice day")
     screen.paste.look.click()
-    qtbot.waitUntil(lambda: "no list that we know" in said(screen.paste), timeout=20_000)
+    qtbot.waitUntil(lambda: "not a list that we know" in said(screen.paste), timeout=20_000)
     assert not screen.list.isVisible()
 
 

@@ -88,7 +88,7 @@ def test_what_plans_do_without_is_refused_at_its_line(text: str, id: str, line: 
 
 
 def test_a_null_character_is_binary_and_no_yaml() -> None:
-    with pytest.raises(UserError, match="no UTF-8 text"):
+    with pytest.raises(UserError, match="not UTF-8 text"):
         parse("a: \x00", "plan")
 
 

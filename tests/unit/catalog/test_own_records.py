@@ -160,7 +160,7 @@ WRONG = {
     "a list for a number": ({"tdp_w": [1, 2]}, "my-card.tdp_w"),
     "unknown key": (
         {"memroy_gib": 4},
-        "my-card.memroy_gib is no known key. Did you mean memory_gib?",
+        "my-card.memroy_gib is not a known key. Did you mean memory_gib?",
     ),
     "unknown dtype": ({"tflops": {"bf61_fp32": 1}}, "Did you mean bf16_fp32?"),
     "unknown vendor": ({"vendor": "NVIDEA"}, "must be one of NVIDIA, AMD, Intel, Apple"),

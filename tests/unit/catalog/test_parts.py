@@ -92,7 +92,7 @@ def test_a_broken_record_is_named_with_line_and_key_and_the_rest_loads(own: Path
 WRONG = {
     "unknown key": ("    socket: AM5\n    form_factor: atx\n    memory_slots: 4",
                     "    sockt: AM5\n    form_factor: atx\n    memory_slots: 4",
-                    ["board/mine.yaml:7: acme-one.sockt is no known key", "Did you mean socket"]),
+                    ["board/mine.yaml:7: acme-one.sockt is not a known key", "mean socket"]),
     "within a slot": ("lanes: 16", "lanes: wide", ["board/mine.yaml:11: acme-one.slots[0].lanes"]),
     "unknown within a slot": ("lanes: 16", "lane: 16",
                               ["board/mine.yaml:11: acme-one.slots[0].lane is no", "mean lanes"]),

@@ -60,7 +60,7 @@ def test_every_word_has_to_be_found() -> None:
 
 @pytest.mark.parametrize("text", ["watts", ">=3", "watts>=", "", "watts ? 3", "와트>"])
 def test_what_is_no_filter_is_refused(text: str) -> None:
-    with pytest.raises(UserError, match="is no filter"):
+    with pytest.raises(UserError, match="is not a filter"):
         parsed(text)
 
 

@@ -305,7 +305,7 @@ def test_a_profile_of_any_task_is_shown(inside, options):
     ],
 )
 def test_the_commands_of_the_manual_work(inside, tmp_path, monkeypatch, page, heading):
-    """From each ``trainwright`` line of the first block below a heading to the next, in one folder."""
+    """From each line of the first block below a heading to the next, in one folder."""
     root = Path(__file__).parents[3]
     text = (root / page).read_text(encoding="utf-8").partition(heading)[2].partition("```sh")[2]
     lines = text.partition("```")[0].strip().splitlines()

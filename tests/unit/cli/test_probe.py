@@ -49,7 +49,7 @@ def test_a_divided_gpu_says_how_to_plan_for_an_instance(probed):
 
 def test_a_gpu_whose_name_cannot_be_read_is_not_said_to_be_silent(probed):
     told = " ".join(probed("garbage").split())
-    assert "GPU 0 cannot be planned for (the driver's answer is no readable text)" in told
+    assert "GPU 0 cannot be planned for (the driver's answer is not readable text)" in told
 
 
 def test_how_to_measure_is_refused_where_nothing_is_to_be_measured(inside):

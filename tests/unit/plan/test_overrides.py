@@ -49,9 +49,9 @@ def test_the_last_of_two_wins() -> None:
     [
         ("settings.micro_batch", "there is no ="),
         ("settings.micro_bach=8", "did you mean micro_batch?"),
-        ("=8", "this is no key"),
-        ("a..b=8", "this is no key"),
-        ("machine.gpus[x].count=2", "this is no key"),
+        ("=8", "this is not a key"),
+        ("a..b=8", "this is not a key"),
+        ("machine.gpus[x].count=2", "this is not a key"),
         ("machine.gpus[5].count=2", "nothing at machine.gpus"),
         ("model.preset.x=2", "nothing at model.preset.x"),
         ("settings.micro_batch=eight", "a whole number"),

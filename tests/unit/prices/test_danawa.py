@@ -149,7 +149,7 @@ def test_files_of_korean_spreadsheets_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("head", "said"),
     [
-        ("Id,Name,price\n", "no date"),
+        ("Id,Name,price\n", "not a date"),
         ("Id,Name,2026-07-02\n", "still to come"),
         ("Id,Name,\n", "no column"),
     ],

@@ -182,11 +182,11 @@ def test_columns_and_days_are_read_as_other_countries_write_them(text):
     ("text", "said"),
     [
         ("part_or_name,qty\nx,1\n", "column unit_price is missing"),
-        (HEAD.replace("seller", "colour") + "x,1,1,USD,,,,,,\n", "“colour” is no column"),
+        (HEAD.replace("seller", "colour") + "x,1,1,USD,,,,,,\n", "“colour” is not a column"),
         (HEAD.replace("seller", "url") + "x,1,1,USD,,,,,,\n", "twice"),
         (HEAD, "no prices"),
         ("", "no prices"),
-        ("what a nice day\n", "no list that we know"),
+        ("what a nice day\n", "not a list that we know"),
         (HEAD.replace("seller", '"seller') + "x,1,1,USD,,,,,,\n", "quotation marks"),
     ],
 )
@@ -200,7 +200,7 @@ def test_a_file_that_is_no_list_is_refused_whole_in_one_line(text, said):
 def test_a_binary_file_is_refused_whole(tmp_path, content):
     file = tmp_path / "prices.xlsx"
     file.write_bytes(content)
-    with pytest.raises(UserError, match=r"prices\.xlsx: is no text"):
+    with pytest.raises(UserError, match=r"prices\.xlsx: this is not text"):
         read_file(file, TODAY)
 
 

@@ -115,11 +115,11 @@ def test_folders_that_are_none_or_the_systems_are_refused(tmp_path) -> None:
     link.symlink_to(folder)
     file.write_text("mine")
     assert "cannot be measured" in str(refused(tmp_path / "missing"))
-    for place, reason in ((link, "is a link to"), (file, "is no folder")):
+    for place, reason in ((link, "is a link to"), (file, "is not a folder")):
         with pytest.raises(UserError, match=reason):
             client.run("bench_disk", question(place))
     for place in ("/dev", "/proc", "/sys/kernel", "/dev/null", "/dev/full"):
-        with pytest.raises(UserError, match=r"belongs to the system|is no folder"):
+        with pytest.raises(UserError, match=r"belongs to the system|is not a folder"):
             client.run("bench_disk", question(Path(place)))
     assert file.read_text() == "mine"
     assert list(folder.iterdir()) == []
@@ -288,7 +288,7 @@ def test_a_fio_that_hangs_goes_with_the_benchmark(tmp_path, monkeypatch) -> None
     ],
 )  # fmt: skip
 def test_an_answer_that_is_none_is_said(answer) -> None:
-    with pytest.raises(UserError, match="no result"):
+    with pytest.raises(UserError, match="not a result"):
         benchmark_disk.outcome(answer, Drive("?", "unknown", None), "2026-01-01T00:00:00+00:00")
 
 

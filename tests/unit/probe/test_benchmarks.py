@@ -143,9 +143,9 @@ def test_heat_slow_links_and_useless_pinning_are_flagged() -> None:
 
 @pytest.mark.parametrize("found", [{}, {"device": 1}, answer() | {"products": {"x": {}}}])
 def test_an_answer_that_is_none_is_said(found) -> None:
-    with pytest.raises(UserError, match="no result"):
+    with pytest.raises(UserError, match="not a result"):
         told(found)
-    with pytest.raises(UserError, match="no result"):
+    with pytest.raises(UserError, match="not a result"):
         benchmark_cpu.outcome({"libraries": 1} | found, "CPU", "now")
 
 
@@ -172,9 +172,9 @@ def child(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("print('{\"other\": 1}')", "no result"),
-        ("print('[]'); print('\\x00 rubbish')", "ended without|answer|no result"),
-        ('print(\'{"device": {"type": 3}, "libraries": [], "tests": []}\')', "no result"),
+        ("print('{\"other\": 1}')", "not a result"),
+        ("print('[]'); print('\\x00 rubbish')", "ended without|answer|not a result"),
+        ('print(\'{"device": {"type": 3}, "libraries": [], "tests": []}\')', "not a result"),
         ("os.kill(os.getpid(), 9)", "ended|killed"),
         ("time.sleep(1000)", "nothing|silent|seconds|no sign"),
     ],

@@ -293,7 +293,7 @@ def test_other_columns_are_not_overwritten(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["missing/log.csv", ".", "/dev/null"])
 def test_what_is_no_file_is_refused(tmp_path: Path, target: str) -> None:
-    with pytest.raises(UserError, match=r"log\.csv|no regular file|cannot be written"):
+    with pytest.raises(UserError, match=r"log\.csv|not a regular file|cannot be written"):
         CsvLog(tmp_path / target).write(at(1))
 
 
