@@ -30,6 +30,10 @@ COUNT = r"(?<![0-9.,])([0-9]{1,20})()\b"
 MOST_BYTES = 1 << 60
 """Largest size that is believed; assumed. In WSL the driver says 2^64 of a process that it does
 not know, and torch prints it."""
+BEFORE, BEHIND = 600, 2000
+"""Characters before an error's words, and from them on, in which its sizes stand; assumed."""
+QUOTED = 600
+"""Characters of an error that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class Explanation:
         return self.kind in ON_GPU
 
 
-def fix(id: str, patch: dict[str, object] | None = None, **values: int) -> Fix:
+def fix(id: str, patch: dict[str, object] | None = None, **values: float | str) -> Fix:
     """Return what to do about an error, with the plan's keys where they say it."""
     return Fix(Message.of(f"diagnose.fix.{id}", **values), patch or {})
 
@@ -81,3 +85,8 @@ def found_bytes(pattern: re.Pattern[str], text: str) -> int | None:
     found = pattern.search(text)
     size = texts.size("".join(filter(None, found.groups()))) if found is not None else None
     return int(size) if size is not None and size <= MOST_BYTES else None
+
+
+def quoted(text: str, at: int) -> str:
+    """Return the words that are shown of an error."""
+    return text[max(0, at - 60) : at + QUOTED]

@@ -1,56 +1,100 @@
-"""Forms of errors as data: the words, what ran out, the sizes that are read, and what to do."""
+"""Forms of errors, as ``resources/diagnose/errors.yaml`` has them: words, meaning, sizes, fixes."""
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
-from trainwright.diagnose.outofmemory.account import Account, Explanation, Kind, fix, found_bytes
+from pydantic import Field
+
+from trainwright.data import resources
+from trainwright.diagnose.outofmemory import torch_messages
+from trainwright.diagnose.outofmemory.account import (
+    BEFORE,
+    BEHIND,
+    COUNT,
+    SIZE,
+    Account,
+    Explanation,
+    Kind,
+    fix,
+    found_bytes,
+    quoted,
+)
+from trainwright.diagnose.outofmemory.collectives import collective
 from trainwright.messages import Message
+from trainwright.workload.settings import Frozen
+from trainwright.yamltext import parse
 
-BEFORE, BEHIND = 600, 2000
-"""Characters before an error's words, and from them on, in which its sizes stand; assumed."""
-QUOTED = 600
-"""Characters of an error that are shown."""
 WRONG = 1 << 42
 """Bytes in one piece that nobody means to ask for: a size was computed wrongly; assumed."""
 CHANGES: dict[str, dict[str, object]] = {"no-workers": {"settings.loader.num_workers": 0}}
 """Keys of a plan that do what a fix says."""
+EXPLAINERS: dict[str, Callable[[str, int], Explanation]] = {
+    "allocator": torch_messages.allocator,
+    "malloc_async": torch_messages.malloc_async,
+    "metal": torch_messages.metal,
+    "shape": torch_messages.shape,
+    "collective": collective,
+}
+"""What explains an error, of the text and the place of its words, where a table does not."""
+Words = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class Entry(Frozen):
+    """A form in the file; its head says what the keys mean."""
+
+    words: Words
+    kind: Kind = "other"
+    says: str
+    sized: str = ""
+    fixes: tuple[str, ...] = ()
+    sizes: dict[Literal["asked", "free", "total", "process", "allowed"], Words] = Field({})
+    values: dict[str, str] = Field({})
+    fixes_of: tuple[str, ...] = ()
+    explained_by: Literal["", "allocator", "malloc_async", "metal", "shape", "collective"] = ""
+
+
+class Table(Frozen):
+    """The file, by what its forms say."""
+
+    gpu: tuple[Entry, ...]
+    host: tuple[Entry, ...]
+    others: tuple[Entry, ...]
+    ended: tuple[Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """An error that tools print: found by its words, explained by what stands near them."""
 
+    entry: Entry
     words: re.Pattern[str]
-    kind: Kind
-    says: str
-    """The message ``diagnose.oom.<says>``. Forms that tell sizes have ``-asked`` for what was asked
-    for, ``-sized`` where they tell what was free too, and ``-held`` for what the process held."""
-    fixes: tuple[str, ...] = ()
-    sizes: dict[str, tuple[re.Pattern[str], ...]] = field(default_factory=dict)
-    """Field of ``Account``: patterns of its size, with ``SIZE`` or ``COUNT``, the best first."""
-    own: Callable[[str, int], Explanation] | None = None
-    """What explains it, where a table does not suffice: of the text, and where the words are."""
+    sizes: dict[str, tuple[re.Pattern[str], ...]]
+    """Field of ``Account``: expressions for it, the best first."""
+    values: dict[str, re.Pattern[str]]
 
     def explained(self, text: str, at: int) -> Explanation:
         """Return what the error says whose words begin at a place in a text."""
-        if self.own is not None:
-            return self.own(text, at)
-        account = self._account(text, at)
+        entry = self.entry
+        if entry.explained_by:
+            return EXPLAINERS[entry.explained_by](text, at)
+        account, values = self._account(text, at), self._values(text, at)
+        told = bool(values) and len(values) == len(self.values)
         missing = None
         if account.asked is not None and account.free is not None:
             missing = max(0, account.asked - account.free)
-        says, fixes = self._says(account), self.fixes
+        says = self._says(account)
+        fixes = entry.fixes_of if told and entry.fixes_of else entry.fixes
+        fixes = fixes or ((says,) if entry.kind == "other" else ())
         if (account.asked or 0) >= WRONG:
             says, fixes = "computed", ("check-size",)
-        values = {name: value for name in ("asked", "free", "process")
-                  if (value := getattr(account, name)) is not None}  # fmt: skip
-        if missing is not None:
-            values["missing"] = missing
-        message = Message.of(f"diagnose.oom.{says}", **values)
-        todo = tuple(fix(each, CHANGES.get(each)) for each in fixes)
-        return Explanation(self.kind, message, account, todo, missing, quoted(text, at))
+        known = {name: value for name in ("asked", "free", "total", "others", "process")
+                 if (value := getattr(account, name)) is not None}  # fmt: skip
+        known |= values | ({"missing": missing} if missing is not None else {})
+        message = Message.of(f"diagnose.oom.{says}", **known)
+        todo = tuple(fix(each, CHANGES.get(each), **values) for each in fixes)
+        return Explanation(entry.kind, message, account, todo, missing, quoted(text, at))
 
     def _account(self, text: str, at: int) -> Account:
         """Return the sizes, behind the words or, where none is there, before them."""
@@ -60,30 +104,44 @@ class Form:
                         if (size := found_bytes(words, part)) is not None), None)
             for name, patterns in self.sizes.items()
         }  # fmt: skip
-        return Account(**sizes)
+        account = Account(**sizes)
+        if account.total is None or account.free is None:
+            return account
+        return replace(account, others=max(0, account.total - account.free))
+
+    def _values(self, text: str, at: int) -> dict[str, int]:
+        near = text[at : at + BEHIND]
+        found = {name: words.search(near) for name, words in self.values.items()}
+        return {name: int(next(filter(None, each.groups())))
+                for name, each in found.items() if each is not None}  # fmt: skip
 
     def _says(self, account: Account) -> str:
+        entry = self.entry
         if account.asked is not None and account.free is not None:
-            return f"{self.says}-sized"
-        if account.asked is not None:
-            return f"{self.says}-asked"
-        held = self.kind == "host" and account.process is not None
-        return f"{self.says}-held" if held else self.says
+            return entry.sized or f"{entry.says}-sized"
+        if account.asked is not None and not entry.sized:
+            return f"{entry.says}-asked"
+        held = entry.kind == "host" and account.process is not None
+        return f"{entry.says}-held" if held else entry.says
 
 
-def quoted(text: str, at: int) -> str:
-    """Return the words that are shown of an error."""
-    return text[max(0, at - 60) : at + QUOTED]
+def _filled(words: str) -> str:
+    return words.replace("<size>", SIZE).replace("<count>", COUNT)
 
 
-def form(
-    words: re.Pattern[str],
-    kind: Kind,
-    says: str,
-    *fixes: str,
-    own: Callable[[str, int], Explanation] | None = None,
-    **sizes: re.Pattern[str] | tuple[re.Pattern[str], ...],
-) -> Form:
-    """Return a form; its sizes are patterns by field of ``Account``."""
-    patterns = {name: each if isinstance(each, tuple) else (each,) for name, each in sizes.items()}
-    return Form(words, kind, says, fixes, patterns, own)
+_FILE = resources("diagnose", "errors.yaml")
+_TABLE = Table.model_validate(parse(_FILE.read_text(encoding="utf-8"), _FILE.name).data)
+FORMS: dict[str, tuple[Form, ...]] = {
+    part: tuple(
+        Form(
+            entry,
+            re.compile(_filled("|".join(entry.words))),
+            {name: tuple(re.compile(_filled(each)) for each in patterns)
+             for name, patterns in entry.sizes.items()},
+            {name: re.compile(words) for name, words in entry.values.items()},
+        )
+        for entry in entries
+    )
+    for part, entries in _TABLE
+}  # fmt: skip
+"""Forms by the file's parts, the most telling first."""

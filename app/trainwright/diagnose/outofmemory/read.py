@@ -8,11 +8,11 @@ memory are answered with their own reason.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, replace
 
-from trainwright.diagnose.outofmemory import engines, gpu, host, others, snapshot
+from trainwright.diagnose.outofmemory import snapshot
 from trainwright.diagnose.outofmemory.account import Account, Explanation, fix
-from trainwright.diagnose.outofmemory.forms import Form
+from trainwright.diagnose.outofmemory.forms import FORMS, Form
 from trainwright.diagnose.outofmemory.text import from_file, lines
 from trainwright.messages import Message
 from trainwright.quoting import one_line
@@ -22,6 +22,14 @@ ONE_ERROR = 4000
 STEPS_ON = 3
 """Lines of progress that show that the training went on after an error; assumed: tqdm draws one
 more when an error ends it."""
+LINES = 5000
+"""From the end, in which Python's error is looked for; assumed."""
+BROKEN = 500
+"""Lines from the end that are read as if a terminal had broken them; assumed."""
+NEAR = 4000
+"""Characters around an error in which it shows what the program was doing; assumed."""
+LAUNCHER = "diagnose.oom.other-launcher"
+"""Says less than an error that Python raised."""
 _PROGRESS = re.compile(
     r"(?<![0-9.])[0-9.]{1,12} ?(?:it/s|s/it)\b"
     r"|\b(?:step|epoch|iter(?:ation)?)\b[ :=\[]{0,4}\d",
@@ -33,6 +41,13 @@ _RAISED = re.compile(
 )
 _LAUNCHERS = re.compile(r"ChildFailedError|CalledProcessError|SubprocessException|RayTaskError"
                         r"|Engine core initialization failed")  # fmt: skip
+_LOADING = re.compile(
+    r"Loading checkpoint shards|Loading pipeline|from_pretrained|safetensors|torch\.load\b"
+    r"|load_state_dict|load_checkpoint|Loading (?:model|weights)"
+)
+"""Words of a program that reads weights."""
+_ENGINE = re.compile(r"llama|gguf|ggml", re.IGNORECASE)
+_WSL = re.compile(r"microsoft-standard-WSL|/mnt/[a-z]/|\bWSL ?2?\b")
 
 Place = tuple[int, Form]
 """Where in a text the words of a form stand."""
@@ -62,10 +77,6 @@ def explain(text: str) -> Explanation:
     return found
 
 
-LAUNCHER = "diagnose.oom.other-launcher"
-"""Says less than an error that Python raised."""
-
-
 def _sizes(found: Explanation | None) -> int:
     """Return how much is known of memory; of system memory, whose errors state no sizes, all."""
     if found is None or found.kind == "other":
@@ -78,7 +89,18 @@ def _explained(text: str) -> Explanation | None:
     if (place := _decisive(text)) is None:
         return None
     at, form = place
-    return host.in_its_place(form.explained(text, at), text, at)
+    found = form.explained(text, at)
+    return _in_its_place(found, text, at) if found.kind == "host" else found
+
+
+def _in_its_place(found: Explanation, text: str, at: int) -> Explanation:
+    """Return the explanation with the fixes that fit what the program did: weights, WSL."""
+    fixes, swapping = found.fixes, fix("swapping")
+    near = slice(max(0, at - NEAR), at + NEAR)
+    for words, better in ((_ENGINE, ("smaller-model", "ollama")), (_LOADING, ("loading",))):
+        if swapping in fixes and words.search(text[near]):
+            fixes = (*(each for each in fixes if each != swapping), *map(fix, better))
+    return replace(found, fixes=(*fixes, fix("wsl")) if _WSL.search(text) else fixes)
 
 
 def _joined(held: Iterable[str], between: str) -> str:
@@ -92,23 +114,16 @@ def _joined(held: Iterable[str], between: str) -> str:
 def _decisive(text: str) -> Place | None:
     """Return the error that explains the rest.
 
-    Memory that ran out explains other errors and exit codes, unless the training went on.
+    Memory that ran out, on the GPU or the host, explains other errors and exit codes, unless the
+    training went on.
     """
-    found = None
-    for place in (
-        _ran_out(text), _most_telling(others.FORMS, text),
-        _most_telling((*host.ENDED, *others.ENDED), text),
-    ):  # fmt: skip
+    ran_out = (_most_telling(FORMS["gpu"], text), _most_telling(FORMS["host"], text))
+    found = max(filter(None, ran_out), key=lambda place: place[0], default=None)
+    for part in ("others", "ended"):
+        place = _most_telling(FORMS[part], text)
         if found is None or (place is not None and _went_on(text, found[0], place[0])):
             found = place
     return found
-
-
-def _ran_out(text: str) -> Place | None:
-    """Return the last error of memory that ran out, on the GPU or the host."""
-    sides = ((*engines.FORMS, *gpu.FORMS), host.FORMS)
-    found = [place for side in sides if (place := _most_telling(side, text)) is not None]
-    return max(found, key=lambda place: place[0], default=None)
 
 
 def _most_telling(forms: Sequence[Form], text: str) -> Place | None:
@@ -124,7 +139,7 @@ def _last_place(pattern: re.Pattern[str], text: str) -> int:
 
 
 def _went_on(text: str, begin: int, end: int) -> bool:
-    return len(_PROGRESS.findall(text, begin, end)) >= STEPS_ON if begin < end else False
+    return begin < end and len(_PROGRESS.findall(text, begin, end)) >= STEPS_ON
 
 
 def _raised(held: Sequence[str]) -> Explanation | None:
@@ -135,9 +150,3 @@ def _raised(held: Sequence[str]) -> Explanation | None:
         return None
     says = Message.of("diagnose.oom.other-error", error=one_line(error, 200))
     return Explanation("other", says, Account(), (fix("other-error"),), quoted=error)
-
-
-LINES = 5000
-"""From the end, in which Python's error is looked for; assumed."""
-BROKEN = 500
-"""Lines from the end that are read as if a terminal had broken them; assumed."""

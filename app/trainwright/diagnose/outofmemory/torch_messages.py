@@ -1,17 +1,19 @@
 """The messages of torch's allocators, which tell how the memory of a GPU was spread."""
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from trainwright.diagnose.outofmemory.account import (
+    BEFORE,
+    BEHIND,
     SIZE,
     Account,
     Explanation,
     Kind,
     fix,
     found_bytes,
+    quoted,
 )
-from trainwright.diagnose.outofmemory.forms import BEFORE, BEHIND, quoted
 from trainwright.diagnose.readers import texts
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message
@@ -27,14 +29,17 @@ TIMES_THE_GPU = 10
 """From so many times the GPU's memory on, a size was computed wrongly; assumed."""
 
 _ASKED = re.compile("[Tt]ried to allocate " + SIZE)
-_ALLOCATED = re.compile(f"{SIZE} (?:already allocated|is allocated by PyTorch)")
-_UNUSED = re.compile(f"{SIZE} (?:is reserved by PyTorch but unallocated|cached)")
+_TORCH = {
+    "asked": _ASKED,
+    "total": re.compile(f"total capac?i?ty of {SIZE}|{SIZE} total capacity"),
+    "free": re.compile(f"of which {SIZE} is free|; {SIZE} free"),
+    "process": re.compile(f"this process has {SIZE} memory in use"),
+    "allocated": re.compile(f"{SIZE} (?:already allocated|is allocated by PyTorch)"),
+    "unused": re.compile(f"{SIZE} (?:is reserved by PyTorch but unallocated|cached)"),
+    "allowed": re.compile(f"{SIZE} allowed"),
+}
 """torch before 1.4 says what it caches next to what is allocated."""
 _RESERVED = re.compile(f"{SIZE} reserved in total by PyTorch")
-_TOTAL = re.compile(f"total capac?i?ty of {SIZE}|{SIZE} total capacity")
-_FREE = re.compile(f"of which {SIZE} is free|; {SIZE} free")
-_IN_USE = re.compile(f"this process has {SIZE} memory in use")
-_ALLOWED = re.compile(f"{SIZE} allowed")
 _PROCESS = re.compile(f"Process [0-9]+ has {SIZE} memory in use")
 _EXPANDABLE = re.compile(r"(?<!try setting )PYTORCH_(?:CUDA_|HIP_)?ALLOC_CONF[\"' =:]{1,4}"
                          r"[\"']?[^ \"']{0,200}expandable_segments:True")  # fmt: skip
@@ -80,19 +85,9 @@ def _sizes(patterns: dict[str, re.Pattern[str]], text: str) -> Account:
 
 
 def _account(text: str) -> Account:
-    allocated, unused = found_bytes(_ALLOCATED, text), found_bytes(_UNUSED, text)
-    reserved = found_bytes(_RESERVED, text)
-    if unused is None and reserved is not None and allocated is not None:
-        unused = max(0, reserved - allocated)
-    account = Account(
-        asked=found_bytes(_ASKED, text),
-        total=found_bytes(_TOTAL, text),
-        free=found_bytes(_FREE, text),
-        process=found_bytes(_IN_USE, text),
-        allocated=allocated,
-        unused=unused,
-        allowed=found_bytes(_ALLOWED, text),
-    )
+    account, reserved = _sizes(_TORCH, text), found_bytes(_RESERVED, text)
+    if account.unused is None and reserved is not None and account.allocated is not None:
+        account = replace(account, unused=max(0, reserved - account.allocated))
     sizes = (found_bytes(_PROCESS, each[0]) for each in _PROCESS.finditer(text))
     named = [size for size in sizes if size is not None]
     others = sum(named) if named else _worked_out(account)
@@ -155,10 +150,8 @@ def judged(account: Account, quoted: str, *, expandable: bool) -> Explanation:
     missing = _missing(account)
 
     def told(kind: Kind, *fixes: Fix, id: str = "") -> Explanation:
-        known = {"asked": asked, "free": free, "unused": unused, "total": total or 0}
-        known |= {"others": others, "missing": missing or 0, "allocated": allocated}
-        known |= {"allowed": account.allowed or 0}
-        message = Message.of(f"diagnose.oom.{id or kind}", **known)
+        known = {name: size or 0 for name, size in asdict(account).items()}
+        message = Message.of(f"diagnose.oom.{id or kind}", **known, missing=missing or 0)
         return Explanation(kind, message, account, fixes, missing, quoted)
 
     if total is not None and asked > TIMES_THE_GPU * total:
