@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from trainwright import ranges, reading
 from trainwright.diagnose import budget, record
@@ -78,28 +78,27 @@ def _read(source: Path | str, name: str) -> tuple[FileRead, list[Found]]:
     if str(source) == "-":
         return _from_text(reading.content(source, MOST_TEXT, name, or_stdin=True), name)
     with reading.opened(Path(source), name) as stream:
-        return _from_stream(stream, name)
-
-
-def _from_stream(stream: IO[bytes], name: str) -> tuple[FileRead, list[Found]]:
-    pieces = trace_stream.texts(stream)
-    packed = stream.read(2) == b"\x1f\x8b"
-    stream.seek(0)
-    if packed or chrome_trace.recognised(texts.decoded(stream.read(HEAD))):
+        head = stream.read(HEAD)
         stream.seek(0)
+        if not head.startswith(b"\x1f\x8b") and not chrome_trace.recognised(texts.decoded(head)):
+            data = stream.read(MOST_TEXT + 1)
+            if len(data) > MOST_TEXT:
+                raise UserError.of("reading.too-large", file=name, limit=MOST_TEXT)
+            return _from_text(data, name)
+        pieces = trace_stream.texts(stream)
         with _naming(name, "chrome-trace"):
             first = next(pieces, "")
             if chrome_trace.recognised(first):
-                found = chrome_trace.read(chain([first], pieces))
-                kind = Message.of("diagnose.format.chrome-trace")
-                return FileRead(name, (kind,), found.took, found.missed), [found]
-            rest = _bounded(chain([first], pieces), name)
-        return _from_text(rest.encode(), name)
-    stream.seek(0)
-    data = stream.read(MOST_TEXT + 1)
-    if len(data) > MOST_TEXT:
-        raise UserError.of("reading.too-large", file=name, limit=MOST_TEXT)
-    return _from_text(data, name)
+                return _from_trace(chain([first], pieces), name)
+            unpacked = _bounded(chain([first], pieces), name)
+    return _from_text(unpacked.encode(), name)
+
+
+def _from_trace(pieces: Iterator[str], name: str) -> tuple[FileRead, list[Found]]:
+    with _naming(name, "chrome-trace"):
+        found = chrome_trace.read(pieces)
+    kind = Message.of("diagnose.format.chrome-trace")
+    return FileRead(name, (kind,), found.took, found.missed), [found]
 
 
 def _bounded(pieces: Iterator[str], name: str) -> str:
@@ -133,10 +132,7 @@ def _from_text(data: bytes, name: str) -> tuple[FileRead, list[Found]]:
     if decoded.lstrip()[:1] == "{" and '"trainwright_record"' in decoded[:HEAD]:
         return _from_record(decoded, name)
     if chrome_trace.recognised(decoded[:HEAD]):  # on standard input, or in UTF-16
-        with _naming(name, "chrome-trace"):
-            found = chrome_trace.read(iter([decoded]))
-        kind = Message.of("diagnose.format.chrome-trace")
-        return FileRead(name, (kind,), found.took, found.missed), [found]
+        return _from_trace(iter([decoded]), name)
     text = texts.plain(decoded)
     kinds, parts, refused = [], list[Found](), list[UserError]()
     for format in FORMATS:

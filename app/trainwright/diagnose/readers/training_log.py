@@ -11,9 +11,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from trainwright.diagnose import budget
 from trainwright.diagnose.readers import texts
-from trainwright.diagnose.readers.found import Found, GpuSample, gpu_readings, without_absent
+from trainwright.diagnose.readers.found import (
+    Found,
+    GpuSample,
+    gpu_readings,
+    step_budget,
+    without_absent,
+)
 from trainwright.messages import Message, UserError
 
 Quantity = Literal[
@@ -138,12 +143,13 @@ def read(text: str) -> Found:
     missed = [Message.of("diagnose.file.log-summed")] if summed and step is not None else []
     missed += _missed(lines, step, parts, text)
     loads = [value for line in lines if (value := line.values.get("load")) is not None]
-    samples = [GpuSample(0, utilisation=load) for load in loads]
+    samples = [GpuSample(0, {"utilisation": load}) for load in loads]
     if samples:
         took.append(Message.of("diagnose.file.log-load"))
         facts["gpus"] = gpu_readings(samples)
-    return Found(tuple(took), tuple(missed), {k: v for k, v in facts.items() if v},
-                 budget=_budget(step, parts))  # fmt: skip
+    divided = step_budget(step, parts) if step is not None and parts else None
+    told = {name: each for name, each in facts.items() if each}
+    return Found(tuple(took), tuple(missed), told, budget=divided)
 
 
 FEW_LOSSES = 2
@@ -269,15 +275,3 @@ def _parts(lines: list[Line], step: float | None) -> dict[str, float]:
 def _throughput(lines: list[Line]) -> dict[str, float]:
     names: tuple[Quantity, ...] = ("steps_s", "samples_s", "tokens_s")
     return without_absent({name: _mean(lines, name) for name in names})
-
-
-def _budget(step: float | None, parts: dict[str, float]) -> budget.Budget | None:
-    if step is None or not parts:
-        return None
-    spent: dict[budget.Use, float] = {
-        "input": parts.get("data_wait", 0.0),
-        "optimizer": parts.get("optimizer", 0.0),
-        "communication": parts.get("communication", 0.0),
-        "compute": parts.get("forward", 0.0) + parts.get("backward", 0.0),
-    }
-    return budget.divided(step, spent, Message.of("diagnose.budget.log"))

@@ -6,20 +6,21 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from trainwright.diagnose.readers.found import Found, GpuSample, sample_count
-from trainwright.messages import Message, UserError
+from trainwright.diagnose.readers import texts
+from trainwright.diagnose.readers.found import Found, GpuSample, of_gpus, sampled, spread
+from trainwright.messages import UserError
 
 _GPU = re.compile(r"^(?:system[./])?gpu\.(\d{1,2})\.(\w{1,40})$")
+_CPU = ("system.cpu", "system/cpu", "cpu")
 _FIELDS = {
-    "gpu": ("utilisation", 0.01), "memory": ("memory_utilisation", 0.01),
-    "memoryAllocatedBytes": ("memory_used_bytes", 1.0), "temp": ("temperature_c", 1.0),
-    "powerWatts": ("power_w", 1.0), "enforcedPowerLimitWatts": ("power_limit_w", 1.0),
-    "smClock": ("sm_clock_mhz", 1.0),
+    "gpu": "utilisation", "memory": "memory_utilisation",
+    "memoryAllocatedBytes": "memory_used_bytes", "temp": "temperature_c", "powerWatts": "power_w",
+    "enforcedPowerLimitWatts": "power_limit_w", "smClock": "sm_clock_mhz",
 }  # fmt: skip
-"""W&B's names -> a sample's field, and the factor to its unit."""
-_SHARES = ("utilisation", "memory_utilisation")
+"""W&B's names, and the field of a sample that each is."""
 _MARK = re.compile(r"\"(?:system[./])?gpu\.\d{1,2}\.gpu\"")
 
 
@@ -38,13 +39,10 @@ def read(text: str) -> Found:
     samples = tuple(sample for event in events for sample in _samples(event))
     if not samples:
         raise UserError.of("diagnose.file.broken-json", format="wandb")
-    loads = [value / 100 for event in events if (value := _figure(event, "cpu")) is not None]
-    spread = (
-        {"mean": sum(loads) / len(loads), "low": min(loads), "high": max(loads)} if loads else {}
-    )
-    facts = {"host": {"utilisation": spread}} if loads else {}
-    missed = (Message.of("diagnose.file.no-step-times"),)
-    return Found(tuple(sample_count(samples)), missed, facts, samples)
+    words = (next((event[name] for name in _CPU if name in event), "") for event in events)
+    loads = [load for word in words if (load := texts.percent(str(word))) is not None]
+    facts = {"host": {"utilisation": spread(loads)}} if loads else {}
+    return replace(of_gpus(samples), facts=facts)
 
 
 def _events(text: str) -> Iterator[dict[str, Any]]:
@@ -57,23 +55,13 @@ def _events(text: str) -> Iterator[dict[str, Any]]:
                     if isinstance(each, dict))  # fmt: skip
 
 
-def _figure(event: dict[str, Any], name: str) -> float | None:
-    value = event.get(f"system.{name}", event.get(f"system/{name}", event.get(name)))
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100:
-        return float(value)
-    return None
-
-
 def _samples(event: dict[str, Any]) -> Iterator[GpuSample]:
-    gpus: dict[int, dict[str, float]] = {}
+    gpus: dict[str, dict[str, str]] = {}
     for key, value in event.items():
         name = _GPU.match(key)
-        if name is None or name[2] not in _FIELDS or isinstance(value, bool):
-            continue
-        field, factor = _FIELDS[name[2]]
-        if isinstance(value, int | float) and 0 <= value < 1e18:
-            held = value * factor
-            if field not in _SHARES or held <= 1:
-                gpus.setdefault(int(name[1]), {})[field] = held
-    for index, readings in gpus.items():
-        yield GpuSample(index=index, **readings)  # type: ignore[arg-type]
+        if name is not None and name[2] in _FIELDS and type(value) in (int, float):
+            field = _FIELDS[name[2]]
+            word = f"{value:.3f}B" if field == "memory_used_bytes" else str(value)
+            gpus.setdefault(name[1], {})[field] = word
+    samples = (sampled(index, words) for index, words in gpus.items())
+    yield from (each for each in samples if each.readings)
