@@ -32,8 +32,6 @@ MOST_BYTES = 1 << 60
 not know, and torch prints it."""
 BEFORE, BEHIND = 600, 2000
 """Characters before an error's words, and from them on, in which its sizes stand; assumed."""
-QUOTED = 600
-"""Characters of an error that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +62,6 @@ class Explanation:
     fixes: tuple[Fix, ...] = ()
     missing: int | None = None
     """Bytes that were lacking, where the message tells."""
-    quoted: str = ""
-    """The line that was read."""
     timeline: Timeline | None = None
     """Of a memory snapshot."""
 
@@ -85,8 +81,3 @@ def found_bytes(pattern: re.Pattern[str], text: str) -> int | None:
     found = pattern.search(text)
     size = texts.size("".join(filter(None, found.groups()))) if found is not None else None
     return int(size) if size is not None and size <= MOST_BYTES else None
-
-
-def quoted(text: str, at: int) -> str:
-    """Return the words that are shown of an error."""
-    return text[max(0, at - 60) : at + QUOTED]

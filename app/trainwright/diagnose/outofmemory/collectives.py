@@ -2,7 +2,7 @@
 
 import re
 
-from trainwright.diagnose.outofmemory.account import Account, Explanation, fix, quoted
+from trainwright.diagnose.outofmemory.account import Account, Explanation, fix
 from trainwright.messages import Message
 
 _WAITED = re.compile(
@@ -15,7 +15,7 @@ MOST_CALLS = 3
 """Calls that are listed, the last ones; assumed: more say no more."""
 
 
-def collective(text: str, at: int) -> Explanation:
+def collective(account: Account, text: str, at: int) -> Explanation:
     """Return the ranks that waited, by the call that they waited in, and what to look at."""
     waited: dict[tuple[str, int], set[int]] = {}
     for each in _WAITED.finditer(text):
@@ -27,8 +27,7 @@ def collective(text: str, at: int) -> Explanation:
         for (call, limit), ranks in list(waited.items())[-MOST_CALLS:]
     )
     says = Message.of("diagnose.oom.other-collective-timeout")
-    fixes = (*named, fix("other-collective-timeout"))
-    return Explanation("other", says, Account(), fixes, quoted=quoted(text, at))
+    return Explanation("other", says, account, (*named, fix("other-collective-timeout")))
 
 
 MOST_RANKS = 16

@@ -19,7 +19,6 @@ from trainwright.diagnose.outofmemory.account import (
     Kind,
     fix,
     found_bytes,
-    quoted,
 )
 from trainwright.diagnose.outofmemory.collectives import collective
 from trainwright.messages import Message
@@ -30,15 +29,16 @@ WRONG = 1 << 42
 """Bytes in one piece that nobody means to ask for: a size was computed wrongly; assumed."""
 CHANGES: dict[str, dict[str, object]] = {"no-workers": {"settings.loader.num_workers": 0}}
 """Keys of a plan that do what a fix says."""
-EXPLAINERS: dict[str, Callable[[str, int], Explanation]] = {
+EXPLAINERS: dict[str, Callable[[Account, str, int], Explanation]] = {
     "allocator": torch_messages.allocator,
-    "malloc_async": torch_messages.malloc_async,
     "metal": torch_messages.metal,
     "shape": torch_messages.shape,
     "collective": collective,
 }
-"""What explains an error, of the text and the place of its words, where a table does not."""
+"""What explains an error where a table does not: of its sizes, the text, and the words' place."""
 Words = Annotated[tuple[str, ...], Field(min_length=1)]
+Sizes = dict[Literal["asked", "free", "total", "process", "allocated", "unused", "allowed"], Words]
+"""Expressions for the fields of ``Account``, the best first."""
 
 
 class Entry(Frozen):
@@ -49,15 +49,16 @@ class Entry(Frozen):
     says: str
     sized: str = ""
     fixes: tuple[str, ...] = ()
-    sizes: dict[Literal["asked", "free", "total", "process", "allowed"], Words] = Field({})
+    sizes: Literal["torch", "malloc_async", "metal", "llama"] | Sizes = Field({})
     values: dict[str, str] = Field({})
     fixes_of: tuple[str, ...] = ()
-    explained_by: Literal["", "allocator", "malloc_async", "metal", "shape", "collective"] = ""
+    explained_by: Literal["", "allocator", "metal", "shape", "collective"] = ""
 
 
 class Table(Frozen):
-    """The file, by what its forms say."""
+    """The file: sizes that several forms have, and the forms by what they say."""
 
+    sizes: dict[str, Sizes]
     gpu: tuple[Entry, ...]
     host: tuple[Entry, ...]
     others: tuple[Entry, ...]
@@ -77,9 +78,9 @@ class Form:
     def explained(self, text: str, at: int) -> Explanation:
         """Return what the error says whose words begin at a place in a text."""
         entry = self.entry
-        if entry.explained_by:
-            return EXPLAINERS[entry.explained_by](text, at)
         account, values = self._account(text, at), self._values(text, at)
+        if entry.explained_by:
+            return EXPLAINERS[entry.explained_by](account, text, at)
         told = bool(values) and len(values) == len(self.values)
         missing = None
         if account.asked is not None and account.free is not None:
@@ -94,18 +95,20 @@ class Form:
         known |= values | ({"missing": missing} if missing is not None else {})
         message = Message.of(f"diagnose.oom.{says}", **known)
         todo = tuple(fix(each, CHANGES.get(each), **values) for each in fixes)
-        return Explanation(entry.kind, message, account, todo, missing, quoted(text, at))
+        return Explanation(entry.kind, message, account, todo, missing)
 
     def _account(self, text: str, at: int) -> Account:
-        """Return the sizes, behind the words or, where none is there, before them."""
-        near = (text[at : at + BEHIND], text[max(0, at - BEFORE) : at])
+        """Return the sizes, behind the words or, where a table suffices, before them."""
+        near = [text[at : at + BEHIND]]
+        if not self.entry.explained_by:
+            near.append(text[max(0, at - BEFORE) : at])
         sizes: dict[str, Any] = {
             name: next((size for words in patterns for part in near
                         if (size := found_bytes(words, part)) is not None), None)
             for name, patterns in self.sizes.items()
         }  # fmt: skip
         account = Account(**sizes)
-        if account.total is None or account.free is None:
+        if self.entry.kind != "other-programs" or account.total is None or account.free is None:
             return account
         return replace(account, others=max(0, account.total - account.free))
 
@@ -129,6 +132,10 @@ def _filled(words: str) -> str:
     return words.replace("<size>", SIZE).replace("<count>", COUNT)
 
 
+def _sizes(entry: Entry) -> Sizes:
+    return _TABLE.sizes[entry.sizes] if isinstance(entry.sizes, str) else entry.sizes
+
+
 _FILE = resources("diagnose", "errors.yaml")
 _TABLE = Table.model_validate(parse(_FILE.read_text(encoding="utf-8"), _FILE.name).data)
 FORMS: dict[str, tuple[Form, ...]] = {
@@ -137,11 +144,12 @@ FORMS: dict[str, tuple[Form, ...]] = {
             entry,
             re.compile(_filled("|".join(entry.words))),
             {name: tuple(re.compile(_filled(each)) for each in patterns)
-             for name, patterns in entry.sizes.items()},
+             for name, patterns in _sizes(entry).items()},
             {name: re.compile(words) for name, words in entry.values.items()},
         )
         for entry in entries
     )
     for part, entries in _TABLE
+    if part != "sizes"
 }  # fmt: skip
 """Forms by the file's parts, the most telling first."""

@@ -149,4 +149,4 @@ def _raised(held: Sequence[str]) -> Explanation | None:
     if error is None:
         return None
     says = Message.of("diagnose.oom.other-error", error=one_line(error, 200))
-    return Explanation("other", says, Account(), (fix("other-error"),), quoted=error)
+    return Explanation("other", says, Account(), (fix("other-error"),))

@@ -93,7 +93,7 @@ def _explained(
         allocated=max(0, allocated),
         unused=max(0, held - allocated),
     )
-    explained = judged(account, "", expandable=expandable)
+    explained = judged(account, expandable=expandable)
     if explained.kind != "too-big":
         return explained
     values = {"asked": account.asked or 0, "free": account.free or 0, "missing": explained.missing}
