@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from trainwright.diagnose.readers.found import MOST_GPUS, Found, GpuSample, of_gpus, sampled
+from trainwright.diagnose.readers.found import MOST_GPUS, Found, GpuSample, called, of_gpus, sampled
 from trainwright.messages import Message, UserError
 
 _HEADING = re.compile(
@@ -11,18 +11,8 @@ _HEADING = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _MAX_SAMPLES = 1_000_000
-_FIELDS = {
-    "pwr": "power_w", "gtemp": "temperature_c", "sm": "utilisation", "mem": "memory_utilisation",
-    "pclk": "sm_clock_mhz", "fb": "memory_used_bytes", "rxpci": "received_bytes_s",
-    "txpci": "sent_bytes_s",
-    "GPUTL": "utilisation", "MCUTL": "memory_utilisation", "SMACT": "sm_active",
-    "SMOCC": "sm_occupancy", "TENSO": "tensor_active", "DRAMA": "dram_active",
-    "POWER": "power_w", "TMPTR": "temperature_c", "SMCLK": "sm_clock_mhz",
-    "FBUSD": "memory_used_bytes", "FBTTL": "memory_total_bytes", "PCIRX": "received_bytes_s",
-    "PCITX": "sent_bytes_s",
-}  # fmt: skip
-"""Fields of a sample by the columns of ``nvidia-smi dmon`` (its manual), in lower case, and of
-``dcgmi dmon -l``; both leave units to their headings."""
+_FIELDS = called("columns")
+"""Both tools leave units to their headings."""
 _MEGA = ("rxpci", "txpci")
 """Columns in MB/s."""
 

@@ -1,14 +1,18 @@
 """What a reader returns: parts of a record as plain data, and what it could not take."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+from trainwright.data import resources
 from trainwright.diagnose.budget import Budget, Use, divided
 from trainwright.diagnose.readers import texts
 from trainwright.messages import Message
+from trainwright.workload.settings import Frozen
+from trainwright.yamltext import parse
 
-GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
+MIB, KIB = 1 << 20, 1 << 10
 MOST_ROWS = 50
 """Rows of a profile that a record holds."""
 MOST_GPUS = 64
@@ -118,47 +122,50 @@ def _link(word: str) -> int | None:
     return int(value) if value is not None and 1 <= value <= 32 else None
 
 
-def _mean(values: list[Any]) -> Any:
-    return sum(values) / len(values)
+class _Field(Frozen):
+    """A reading in the file; its head says what the keys mean."""
+
+    word: Literal["name", "percent", "part", "amount", "memory", "state", "link"]
+    over: Literal["spread", "mean", "largest", "last"]
+    query: tuple[str, ...] = ()
+    report: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    wandb: tuple[str, ...] = ()
 
 
-def _last(values: list[Any]) -> Any:
-    return values[-1]
-
-
-FIELDS: dict[str, tuple[Callable[[str], Any], Callable[[list[Any]], Any]]] = {
-    "name": (_name, _last),
-    "utilisation": (texts.percent, spread),
-    "memory_utilisation": (texts.percent, spread),
-    "sm_active": (_part, spread),
-    "sm_occupancy": (_part, spread),
-    "tensor_active": (_part, spread),
-    "dram_active": (_part, spread),
-    "power_w": (_amount, spread),
-    "power_limit_w": (_amount, _last),
-    "power_limit_default_w": (_amount, _last),
-    "temperature_c": (_amount, spread),
-    "sm_clock_mhz": (_amount, spread),
-    "sm_clock_max_mhz": (_amount, _last),
-    "performance_state": (_state, _last),
-    "memory_used_bytes": (_memory, max),
-    "memory_total_bytes": (_memory, _last),
-    "link_generation": (_link, _last),
-    "link_generation_max": (_link, _last),
-    "link_width": (_link, _last),
-    "link_width_max": (_link, _last),
-    "received_bytes_s": (_amount, _mean),
-    "sent_bytes_s": (_amount, _mean),
+_WORDS: dict[str, Callable[[str], Any]] = {
+    "name": _name, "percent": texts.percent, "part": _part, "amount": _amount, "memory": _memory,
+    "state": _state, "link": _link,
+}  # fmt: skip
+_OVER: dict[str, Callable[[list[Any]], Any]] = {
+    "spread": spread,
+    "mean": lambda values: sum(values) / len(values),
+    "largest": max,
+    "last": lambda values: values[-1],
 }
-"""A GPU's readings: what a tool's word for one is, and what several become over time."""
+_FILE = resources("diagnose", "gpu_fields.yaml")
+FIELDS = {
+    name: _Field.model_validate(each)
+    for name, each in parse(_FILE.read_text(encoding="utf-8"), _FILE.name).data.items()
+}
+"""A GPU's readings, by the fields of a record."""
+
+
+def called(tool: Literal["query", "columns", "wandb"]) -> dict[str, str]:
+    """Return the fields by what a tool calls them."""
+    return {word: name for name, each in FIELDS.items() for word in getattr(each, tool)}
 
 
 def sampled(
     index: int | str, words: Mapping[str, str | None], throttled: frozenset[str] | None = None
 ) -> GpuSample:
     """Return what words say of a GPU, by field; those that say nothing (``N/A``) are absent."""
-    read = {name: FIELDS[name][0](word) for name, word in words.items() if word and name in FIELDS}
-    return GpuSample(int(index), without_absent(read), throttled)
+    read = {
+        name: _WORDS[FIELDS[name].word](word)
+        for name, word in words.items()
+        if word and name in FIELDS
+    }
+    return GpuSample(int(index), without_absent(read), throttled)  # fmt: skip
 
 
 def gpu_readings(samples: Iterable[GpuSample]) -> list[dict[str, Any]]:
@@ -172,7 +179,7 @@ def gpu_readings(samples: Iterable[GpuSample]) -> list[dict[str, Any]]:
 def _over_time(samples: list[GpuSample]) -> dict[str, Any]:
     held = {name: [each.readings[name] for each in samples if name in each.readings]
             for name in FIELDS}  # fmt: skip
-    readings = {name: FIELDS[name][1](values) for name, values in held.items() if values}
+    readings = {name: _OVER[FIELDS[name].over](values) for name, values in held.items() if values}
     if len(used := held["utilisation"]) >= FEW_SAMPLES:
         readings["idle_share"] = sum(value < IDLE_BELOW for value in used) / len(used)
     reasons = [each.throttled for each in samples if each.throttled is not None]
@@ -189,15 +196,15 @@ def of_gpus(samples: Iterable[GpuSample], *more: Message, missed: Iterable[str] 
     held = tuple(each for each in samples if each.index < MOST_GPUS)
     left = ("no-step-times", *missed)
     sentences = tuple(Message.of(f"diagnose.file.{each}") for each in left)
-    return Found((*sample_count(held), *more), sentences, gpus=held)
+    return Found((*_counted(held), *more), sentences, gpus=held)
 
 
-def sample_count(samples: Iterable[GpuSample]) -> Iterator[Message]:
+def _counted(samples: Sequence[GpuSample]) -> Iterator[Message]:
     """Yield the sentence on how many GPUs were seen, and how often."""
-    indices = [each.index for each in samples]
+    indices = Counter(each.index for each in samples)
     if indices:
-        times = max(indices.count(index) for index in set(indices))
-        gpus = Message.of("diagnose.file.gpus", count=len(set(indices)))
+        times = max(indices.values())
+        gpus = Message.of("diagnose.file.gpus", count=len(indices))
         yield Message.of("diagnose.file.gpu-samples", gpus=gpus, count=times)
         if times < FEW_SAMPLES:
             yield Message.of("diagnose.file.a-glance")

@@ -7,25 +7,11 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 
-from trainwright.diagnose.readers.found import Found, GpuSample, of_gpus, sampled
+from trainwright.diagnose.readers.found import Found, GpuSample, called, of_gpus, sampled
 from trainwright.diagnose.readers.nvidia_report import REASONS
 from trainwright.messages import Message, UserError
 
-_COLUMNS = {
-    "name": "name", "gpu_name": "name",
-    "utilization.gpu": "utilisation", "utilization.memory": "memory_utilisation",
-    "memory.used": "memory_used_bytes", "memory.total": "memory_total_bytes",
-    "power.draw": "power_w", "power.draw.average": "power_w", "power.draw.instant": "power_w",
-    "power.limit": "power_limit_w", "enforced.power.limit": "power_limit_w",
-    "power.default_limit": "power_limit_default_w",
-    "temperature.gpu": "temperature_c",
-    "clocks.sm": "sm_clock_mhz", "clocks.current.sm": "sm_clock_mhz",
-    "clocks.max.sm": "sm_clock_max_mhz", "pstate": "performance_state",
-    "pcie.link.gen.current": "link_generation", "pcie.link.gen.gpucurrent": "link_generation",
-    "pcie.link.gen.max": "link_generation_max",
-    "pcie.link.width.current": "link_width", "pcie.link.width.max": "link_width_max",
-}  # fmt: skip
-"""Columns, and the field of a sample that each is."""
+_COLUMNS = called("query")
 _BITS = {0x4: "power-cap", 0x8: "hardware-slowdown", 0x20: "thermal", 0x40: "hardware-thermal",
          0x80: "power-brake"}  # fmt: skip
 """nvmlClocksEventReasons."""

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from itertools import product
 
-from trainwright.diagnose.readers.found import Found, GpuSample, of_gpus, sampled
+from trainwright.diagnose.readers.found import FIELDS, Found, GpuSample, of_gpus, sampled
 
 _GPU = re.compile(
     r"^GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d[ \t]{0,80}$", re.MULTILINE
@@ -17,29 +16,8 @@ REASONS = {
     "hw_power_brake_slowdown": "power-brake",
 }
 """nvidia-smi's names of the clock event reasons, in the words of a record."""
-_POWER = ("gpu power readings", "power readings")
 _REASON = ("clocks event reasons", "clocks throttle reasons",
            "clocks event reasons/hw slowdown", "clocks throttle reasons/hw slowdown")  # fmt: skip
-_PATHS: dict[str, tuple[str, ...]] = {
-    "name": ("product name",),
-    "utilisation": ("utilization/gpu",),
-    "memory_utilisation": ("utilization/memory",),
-    "memory_used_bytes": ("fb memory usage/used",),
-    "memory_total_bytes": ("fb memory usage/total",),
-    "power_w": tuple(map("/".join, product(
-        _POWER, ("average power draw", "power draw", "instantaneous power draw")))),
-    "power_limit_w": tuple(map("/".join, product(_POWER, ("current power limit", "power limit")))),
-    "power_limit_default_w": tuple(f"{each}/default power limit" for each in _POWER),
-    "temperature_c": ("temperature/gpu current temp",),
-    "sm_clock_mhz": ("clocks/sm",),
-    "sm_clock_max_mhz": ("max clocks/sm",),
-    "performance_state": ("performance state",),
-    "link_generation": ("pci/gpu link info/pcie generation/current",),
-    "link_generation_max": ("pci/gpu link info/pcie generation/max",),
-    "link_width": ("pci/gpu link info/link width/current",),
-    "link_width_max": ("pci/gpu link info/link width/max",),
-}  # fmt: skip
-"""Fields of a sample, and where drivers of different age print them."""
 
 
 def recognised(text: str) -> bool:
@@ -73,7 +51,7 @@ def _sample(index: int, section: str) -> GpuSample:
         if (word := first(*(f"{each}/{name.replace('_', ' ')}" for each in _REASON)))
     }
     active = frozenset(reason for reason, word in reasons.items() if word == "Active")
-    words = {field: first(*paths) for field, paths in _PATHS.items()}
+    words = {name: first(*field.report) for name, field in FIELDS.items()}
     return sampled(index, words, active if reasons else None)  # fmt: skip
 
 

@@ -85,7 +85,7 @@ def _shares(stacks: Iterable[Stack], count: int, took: Message) -> Found:
     total, inside = 0.0, dict[str, float]()
     for stack, weight in stacks:
         total += weight
-        for name in set(stack):
+        for name in dict.fromkeys(stack):
             inside[name] = inside.get(name, 0.0) + weight
     if total <= 0:
         raise UserError.of("diagnose.file.no-stack")

@@ -10,17 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from trainwright.diagnose.readers import texts
-from trainwright.diagnose.readers.found import Found, GpuSample, of_gpus, sampled, spread
+from trainwright.diagnose.readers.found import Found, GpuSample, called, of_gpus, sampled, spread
 from trainwright.messages import UserError
 
 _GPU = re.compile(r"^(?:system[./])?gpu\.(\d{1,2})\.(\w{1,40})$")
 _CPU = ("system.cpu", "system/cpu", "cpu")
-_FIELDS = {
-    "gpu": "utilisation", "memory": "memory_utilisation",
-    "memoryAllocatedBytes": "memory_used_bytes", "temp": "temperature_c", "powerWatts": "power_w",
-    "enforcedPowerLimitWatts": "power_limit_w", "smClock": "sm_clock_mhz",
-}  # fmt: skip
-"""W&B's names, and the field of a sample that each is."""
+_FIELDS = called("wandb")
 _MARK = re.compile(r"\"(?:system[./])?gpu\.\d{1,2}\.gpu\"")
 
 
