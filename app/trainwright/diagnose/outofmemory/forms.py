@@ -20,7 +20,6 @@ from trainwright.diagnose.outofmemory.account import (
     fix,
     found_bytes,
 )
-from trainwright.diagnose.outofmemory.collectives import collective
 from trainwright.messages import Message
 from trainwright.workload.settings import Frozen
 from trainwright.yamltext import parse
@@ -33,7 +32,7 @@ EXPLAINERS: dict[str, Callable[[Account, str, int], Explanation]] = {
     "allocator": torch_messages.allocator,
     "metal": torch_messages.metal,
     "shape": torch_messages.shape,
-    "collective": collective,
+    "collective": torch_messages.collective,
 }
 """What explains an error where a table does not: of its sizes, the text, and the words' place."""
 Words = Annotated[tuple[str, ...], Field(min_length=1)]

@@ -9,14 +9,31 @@ memory are answered with their own reason.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, fields, replace
+from pathlib import Path
 
+from trainwright import reading
 from trainwright.diagnose.outofmemory import snapshot
 from trainwright.diagnose.outofmemory.account import Account, Explanation, fix
 from trainwright.diagnose.outofmemory.forms import FORMS, Form
-from trainwright.diagnose.outofmemory.text import from_file, lines
-from trainwright.messages import Message
+from trainwright.diagnose.readers import texts
+from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
 
+MAX_BYTES = 1 << 20
+"""Longest text that is read; assumed, a log's end is enough."""
+MOST_ODD = 0.1
+"""Share of characters that no text has from which a file is not one; assumed: a log with some
+broken bytes has less, a picture or packed weights have a third."""
+_ODD = re.compile(r"[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
+_COLOURS = re.compile(r"(?:\\u001b|\\x1b|\\033)\[[0-9;]*m|\[(?:[0-9]{1,3}(?:;[0-9]{1,3})*)m")
+"""Colours as a notebook's file has them, and where the escape character was lost on the way."""
+_BEFORE_LINES = re.compile(r"^[ \t]{0,80}[│┃║╎][ \t]?|[│┃║╎][ \t]{0,80}$|\\n", re.MULTILINE)
+"""Boxes that rich draws around a traceback, and line ends within a notebook's file."""
+_RANK = re.compile(
+    rf"\[[Rr]ank:? ?[0-9]{{1,5}}\]:?{texts.NOT_WATCHDOG}[ \t]*"
+    r"|\b(?:rank|Rank|RANK) ?[0-9]{1,5}:[ \t]*"
+)
+"""What launchers put before a process's lines, also behind a time."""
 ONE_ERROR = 4000
 """Characters in which the lines of one error stand, a worker's traceback among them; assumed."""
 STEPS_ON = 3
@@ -64,9 +81,40 @@ def explained_file(source: str) -> Explanation:
     return explain(from_file(source))
 
 
+def from_file(source: str) -> str:
+    """Return the end of a log, or of standard input for ``-``.
+
+    Raises:
+        UserError: it cannot be read, or holds no text.
+    """
+    content = _end(source)
+    if content.startswith(snapshot.MARK):
+        raise UserError.of("diagnose.oom.pickle", file=source)
+    text = texts.decoded(content)
+    if sum(1 for _ in _ODD.finditer(text)) > MOST_ODD * len(text):
+        raise UserError.of("diagnose.oom.not-text", file=source)
+    return text
+
+
+def _end(source: str) -> bytes:
+    path = Path(source)
+    if source == "-" or not path.is_file():
+        return reading.content(source, MAX_BYTES, or_stdin=True)
+    with reading.opened(path, source) as stream:
+        start = max(0, stream.seek(0, 2) - MAX_BYTES)
+        stream.seek(start - start % 2)  # UTF-16 has two bytes a character
+        return stream.read(MAX_BYTES + 1)
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines at the end of a text, without colours, boxes and launchers' prefixes."""
+    plain = _COLOURS.sub("", texts.plain(text[-MAX_BYTES:]))
+    return _RANK.sub("", _BEFORE_LINES.sub(" ", plain)).splitlines()
+
+
 def explain(text: str) -> Explanation:
     """Return the error that ended a run, explained; of kind ``none`` where a text has none."""
-    held = lines(text)
+    held = _lines(text)
     spaced = _explained(_joined(held, " "))
     # A terminal may have broken the lines within words: what tells more sizes is the text.
     glued = _explained(_joined(held[-BROKEN:], ""))
