@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import asdict, replace
+from math import prod
 
 from trainwright.diagnose.outofmemory.account import (
     BEFORE,
@@ -16,6 +17,7 @@ from trainwright.diagnose.outofmemory.account import (
 from trainwright.diagnose.readers import texts
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message
+from trainwright.quoting import one_line
 
 OTHERS_SHARE = 0.1
 """Share of the memory from which other programs are worth a word; assumed."""
@@ -169,9 +171,7 @@ def _tensor_bytes(text: str) -> int | None:
     found = _TENSOR.search(text)
     if found is None or found[2] not in _ELEMENT:
         return None
-    size = float(_ELEMENT[found[2]])
-    for length in found[1].split(","):
-        size *= int(length)
+    size = float(_ELEMENT[found[2]]) * prod(map(float, found[1].split(",")))
     return int(size) if size < texts.BELIEVED else None
 
 
@@ -181,8 +181,8 @@ _WAITED = re.compile(
     r"[^()]{0,300}Timeout\(ms\)=(?P<limit>[0-9]{1,15})"
 )
 """What torch's watchdog prints in each rank that waited."""
-MOST_RANKS = 16
-"""Ranks that are named; assumed."""
+MOST_RANKS = 80
+"""Characters in which ranks are named; assumed."""
 MOST_CALLS = 3
 """Calls that are listed, the last ones; assumed: more say no more."""
 
@@ -192,16 +192,11 @@ def collective(account: Account, text: str, at: int) -> Explanation:
     waited: dict[tuple[str, int], set[int]] = {}
     for each in _WAITED.finditer(text):
         number = f" (SeqNum={each['number']})" if each["number"] else ""
-        call = each["operation"] + number, int(each["limit"])
-        waited.setdefault(call, set()).add(int(each["rank"]))
-    named = tuple(
-        fix("collective-ranks", ranks=_listed(ranks), call=call, limit=limit / 1000)
-        for (call, limit), ranks in list(waited.items())[-MOST_CALLS:]
-    )
+        ranks = waited.setdefault((each["operation"] + number, int(each["limit"])), set())
+        ranks.add(int(each["rank"]))
+    named = []
+    for (call, limit), ranks in list(waited.items())[-MOST_CALLS:]:
+        listed = one_line(", ".join(map(str, sorted(ranks))), MOST_RANKS)
+        named.append(fix("collective-ranks", ranks=listed, call=call, limit=limit / 1000))
     says = Message.of("diagnose.oom.other-collective-timeout")
     return Explanation("other", says, account, (*named, fix("other-collective-timeout")))
-
-
-def _listed(ranks: set[int]) -> str:
-    first = ", ".join(str(each) for each in sorted(ranks)[:MOST_RANKS])
-    return first if len(ranks) <= MOST_RANKS else f"{first}, ... ({len(ranks)})"

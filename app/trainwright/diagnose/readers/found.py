@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Literal
 
 from trainwright.data import resources
@@ -93,35 +94,6 @@ def step_budget(step: float, parts: Mapping[str, float]) -> Budget:
     return divided(step, spent, Message.of("diagnose.budget.log"))
 
 
-def _amount(word: str) -> float | None:
-    value = texts.number(word)
-    return value if value is not None and value >= 0 else None
-
-
-def _part(word: str) -> float | None:
-    value = texts.number(word)
-    return value if value is not None and 0 <= value <= 1 else None
-
-
-def _memory(word: str) -> float | None:
-    """Return bytes; where a GPU's tool leaves out the unit, it is MiB."""
-    return texts.size(word if word[-1:].isalpha() else f"{word}MiB")
-
-
-def _name(word: str) -> str | None:
-    return word.strip()[:200] or None
-
-
-def _state(word: str) -> int | None:
-    digits = word.strip().removeprefix("P")
-    return int(digits) if digits.isdigit() and int(digits) <= 15 else None
-
-
-def _link(word: str) -> int | None:
-    value = texts.number(word)
-    return int(value) if value is not None and 1 <= value <= 32 else None
-
-
 class _Field(Frozen):
     """A reading in the file; its head says what the keys mean."""
 
@@ -133,10 +105,25 @@ class _Field(Frozen):
     wandb: tuple[str, ...] = ()
 
 
+def _between(low: float, high: float, kind: type[float] = float) -> Callable[[str], float | None]:
+    def read(word: str) -> float | None:
+        value = texts.number(word)
+        return kind(value) if value is not None and low <= value <= high else None
+
+    return read
+
+
+_state = _between(0, 15, int)
 _WORDS: dict[str, Callable[[str], Any]] = {
-    "name": _name, "percent": texts.percent, "part": _part, "amount": _amount, "memory": _memory,
-    "state": _state, "link": _link,
-}  # fmt: skip
+    "name": lambda word: word.strip()[:200] or None,
+    "percent": texts.percent,
+    "part": _between(0, 1),
+    "amount": _between(0, inf),
+    "memory": lambda word: texts.size(word if word[-1:].isalpha() else f"{word}MiB"),
+    "state": lambda word: _state(word.strip().removeprefix("P")),
+    "link": _between(1, 32, int),
+}
+"""How a tool's word is read; where a GPU's tool leaves out the unit of memory, it is MiB."""
 _OVER: dict[str, Callable[[list[Any]], Any]] = {
     "spread": spread,
     "mean": lambda values: sum(values) / len(values),

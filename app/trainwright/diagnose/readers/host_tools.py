@@ -4,17 +4,17 @@ Columns as their manuals (sysstat, procps-ng) name them.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from collections.abc import Iterable
 from typing import Any
 
 from trainwright.diagnose.readers import texts
 from trainwright.diagnose.readers.found import KIB, MIB, Found, share, spread, without_absent
 from trainwright.messages import Message, UserError
 
-_VMSTAT = re.compile(r"^[ \t]{0,80}r +b +swpd +free [^\n]*$", re.MULTILINE)
-_IOSTAT_CPU = re.compile(r"^[ \t]{0,80}avg-cpu: +%user [^\n]*$", re.MULTILINE)
-_IOSTAT_DEVICE = re.compile(r"^[ \t]{0,80}Device:? [^\n]*$", re.MULTILINE)
+_VMSTAT = re.compile(r"^[ \t]{0,80}(r +b +swpd +free [a-z ]*)", re.MULTILINE)
+"""-t adds a time, under the name of its zone."""
+_PROCESSORS = re.compile(r"^[ \t]{0,80}avg-cpu: +(%user [^\n]*)$", re.MULTILINE)
+_DRIVES = re.compile(r"^[ \t]{0,80}Device:? ([^\n]*)$", re.MULTILINE)
 _FREE = re.compile(r"^[ \t]{1,80}total +used +free +shared\b[^\n]*$", re.MULTILINE)
 _FREE_ROW = re.compile(r"^[ \t]{0,80}(?:Mem|메모리) ?: +([^\n]*)$", re.MULTILINE)
 _PASSIVE = re.compile(r"loop|ram|zram|sr\d|fd\d|dm-|md\d")
@@ -41,18 +41,14 @@ def read_vmstat(text: str) -> Found:
     Raises:
         UserError: there is a heading and no line of numbers.
     """
-    heading = _VMSTAT.search(text)
-    names = heading[0].split() if heading is not None else []
-    names = list(takewhile(str.islower, names))  # -t adds a time, under the name of its zone
-    lines = (line.split()[: len(names)] for line in text.splitlines())
-    rows = [row for words in lines if all(map(str.isdigit, words)) if (row := _row(names, words))]
+    rows = [row for report in _reports(text, _VMSTAT) for _, row in report]
     later = _after_boot(rows)
     if not later:
         raise UserError.of("diagnose.file.no-rows")
     busy = [(row["us"] + row["sy"] + row.get("ni", 0)) / 100 for row in later]
     return _host("vmstat", len(rows), {
         "utilisation": spread(map(share, busy)),
-        "io_wait": _share(_mean(row["wa"] for row in later) / 100) if "wa" in names else None,
+        "io_wait": _share(_mean(row["wa"] for row in later) / 100) if "wa" in later[0] else None,
         "swapped_bytes_s": _mean(row["si"] for row in later) * KIB,
         "read_bytes_s": _mean(row["bi"] for row in later) * KIB,
     })  # fmt: skip
@@ -60,7 +56,7 @@ def read_vmstat(text: str) -> Found:
 
 def is_iostat(text: str) -> bool:
     """Return whether there is a table of ``iostat``."""
-    return any("/s" in each[0] for each in _IOSTAT_DEVICE.finditer(text))
+    return any("/s" in each[0] for each in _DRIVES.finditer(text))
 
 
 def read_iostat(text: str) -> Found:
@@ -69,8 +65,17 @@ def read_iostat(text: str) -> Found:
     Raises:
         UserError: there is a heading and no line of numbers.
     """
-    every, each_drives = list(_processors(text)), list(_drives(text))
-    processors, drives = _after_boot(every), _after_boot(each_drives)
+    every = [
+        row
+        for report in _reports(text, _PROCESSORS)
+        for _, row in report[:1]
+        if {"%idle", "%iowait"} <= set(row) and all(0 <= each <= 100 for each in row.values())
+    ]
+    each_drives = [
+        [row for device, row in report if not _PASSIVE.match(device)]
+        for report in _reports(text, _DRIVES, labelled=True)
+    ]
+    processors, drives = _after_boot(every), _after_boot(list(filter(None, each_drives)))
     if not processors and not drives:
         raise UserError.of("diagnose.file.no-rows")
     busy = [
@@ -87,31 +92,6 @@ def read_iostat(text: str) -> Found:
         "read_bytes_s": _mean(read) if read else None,
     }  # fmt: skip
     return _host("iostat", max(len(every), len(each_drives)), host, *([] if busy else ["no-busy"]))
-
-
-def _processors(text: str) -> Iterator[Row]:
-    names: list[str] = []
-    for line in text.splitlines():
-        if _IOSTAT_CPU.match(line):
-            names = line.split()[1:]
-        elif row := _row(names, line.split()):
-            names = []
-            if {"%idle", "%iowait"} <= set(row) and all(0 <= each <= 100 for each in row.values()):
-                yield row
-
-
-def _drives(text: str) -> Iterator[list[Row]]:
-    """Yield the drives of each report."""
-    names: list[str] = []
-    report: list[Row] = []
-    for line in [*text.splitlines(), "Device"]:
-        device, *words = line.split() or [""]
-        if device.rstrip(":") == "Device":
-            if report:
-                yield report
-            names, report = words, []
-        elif not _PASSIVE.match(device) and (row := _row(names, words)) and min(row.values()) >= 0:
-            report.append(row)
 
 
 def _read_bytes(drive: Row) -> float:
@@ -150,12 +130,23 @@ def _memory(word: str) -> float | None:
     return texts.size(f"{word}KiB" if word.isdigit() else word)
 
 
-def _row(names: list[str], words: list[str]) -> Row:
-    """Return the numbers of a line by their columns; nothing where it is not one of them."""
-    values = [texts.number(word) for word in words]
-    if not names or len(values) != len(names) or None in values:
-        return {}
-    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+def _reports(
+    text: str, heading: re.Pattern[str], *, labelled: bool = False
+) -> list[list[tuple[str, Row]]]:
+    """Return the lines under each heading whose numbers fit it, with the word before them."""
+    names: list[str] = []
+    reports: list[list[tuple[str, Row]]] = []
+    for line in text.splitlines():
+        if (found := heading.match(line)) is not None:
+            names = found[1].split()
+            reports.append([])
+            continue
+        words = line.split()
+        label = words.pop(0) if labelled and words else ""
+        values = [value for word in words if (value := texts.number(word)) is not None]
+        if reports and len(values) >= len(names) and min(values, default=-1) >= 0:
+            reports[-1].append((label, dict(zip(names, values, strict=False))))
+    return reports
 
 
 def _after_boot(reports: list[Any]) -> list[Any]:

@@ -18,7 +18,8 @@ _THREAD = re.compile(
 _FRAME = re.compile(
     r"^ {2,}(?P<function>\S.{0,500}?) \((?P<file>[^()\n]{1,1000}?)(?::(?P<line>\d+))?\) {0,80}$"
 )
-_CALL = re.compile(r" \([^()]{1,500}\.py(?::(?P<line>\d{1,7}))?\)$")
+_CALL = re.compile(r" \([^()]{1,500}\.py(?::\d{1,7})?\)$")
+_LINE = re.compile(r"\.py:\d{1,7}\)$")
 _SCHEMA = "speedscope.app/file-format-schema"
 FEW_STACKS = 10
 """Fewer are glances, whose shares say nothing; assumed."""
@@ -117,13 +118,9 @@ def read_raw(text: str) -> Found:
     for line in text.splitlines():
         calls, _, count = line.rpartition(" ")
         if calls and count.isdigit() and len(count) < 10:
-            names = [_CALL.sub(_without_line, each)[:MOST_NAME] for each in calls.split(";")]
+            names = [_LINE.sub(".py)", each)[:MOST_NAME] for each in calls.split(";")]
             stacks.append((names, float(count)))
     return _of_samples(stacks, int(sum(weight for _, weight in stacks)))
-
-
-def _without_line(call: re.Match[str]) -> str:
-    return call[0].replace(f":{call['line']})", ")") if call["line"] else call[0]
 
 
 def _of_samples(stacks: Iterable[Stack], count: int) -> Found:

@@ -68,11 +68,7 @@ def read(trace: Trace, window: Window) -> tuple[dict[Use, float], dict[str, Any]
         "communication": spent["communication"],
         "device_seconds": kernels + spent["communication"],
     }
-    steps = {
-        "steps": window.steps,
-        "unit": "step" if window.found != "none" else "part",
-        "synchronised": True,
-    } | {name: each / window.steps for name, each in without_absent(a_step).items()}
+    steps = window.timed(a_step, synchronised=True)
     collective = times.length(busy["communication"]) * MICRO
     profile = _profile(trace, window, spent, collective)
     return spent, {"steps": steps, "profile": without_absent(profile)}

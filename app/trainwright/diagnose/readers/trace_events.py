@@ -145,6 +145,12 @@ class Window:
     found: Literal["annotated", "optimizer", "loader", "none"]
     """What tells the steps apart; ``none``: it is the whole trace."""
 
+    def timed(self, seconds: dict[str, float | None], **more: object) -> dict[str, Any]:
+        """Return the times of a step, as a record holds them, from those of all steps."""
+        unit = "step" if self.found != "none" else "part"
+        known = {name: each / self.steps for name, each in seconds.items() if each is not None}
+        return {"steps": self.steps, "unit": unit} | known | more
+
 
 def window(trace: Trace) -> Window | None:
     """Return the steady steps of a trace; None where it has no events."""

@@ -54,9 +54,6 @@ def read(trace: Trace, window: Window) -> tuple[dict[Use, float], dict[str, Any]
         "optimizer": spent.get("optimizer"),
         "communication": spent.get("communication"),
     }
-    timed = {"steps": steps, "unit": "step" if window.found != "none" else "part"} | {
-        name: each / steps for name, each in without_absent(a_step).items()
-    }
     rows = ((trace.names[name], seconds, calls) for name, (seconds, calls) in by_name.items()
             if not trace.names[name].startswith((LOADER, "ProfilerStep#")))  # fmt: skip
     profile = {
@@ -64,7 +61,7 @@ def read(trace: Trace, window: Window) -> tuple[dict[Use, float], dict[str, Any]
         "data_loader": share(spent.get("input", 0.0) / whole) if has_loader else None,
         "top": profile_rows(rows, whole, steps),
     }
-    return spent, {"steps": timed, "profile": without_absent(profile)}
+    return spent, {"steps": window.timed(a_step), "profile": without_absent(profile)}
 
 
 def _own_times(trace: Trace, window: Window) -> tuple[dict[Use, float], dict[int, list[float]]]:
