@@ -285,9 +285,9 @@ def advice(text: str) -> list[str]:
 def test_a_timeout_names_the_call_and_the_ranks_that_waited_in_it() -> None:
     waited = "".join(WATCHDOG.format(rank, 120, "ALLREDUCE") for rank in (3, 0, 12))
     said = advice(waited + WATCHDOG.format(1, 119, "ALLGATHER"))
-    assert "Rank 0, 3, 12 reached the limit of 10 min in ALLREDUCE (SeqNum=120)" in said[0]
-    assert "Rank 1 reached the limit of 10 min in ALLGATHER (SeqNum=119)" in said[1]
-    assert "Rank 0 reached the limit" in advice(TIMEOUT)[0]  # whose rank is not a prefix
+    assert "ALLREDUCE (SeqNum=120) until the limit of 10 min: 0, 3, 12." in said[0]
+    assert "ALLGATHER (SeqNum=119) until the limit of 10 min: 1." in said[1]
+    assert "min: 0." in advice(TIMEOUT)[0]  # whose rank is not a prefix
     assert len(advice(WATCHDOG.format(0, 120, "ALLREDUCE")[:150])) == 1
 
 
