@@ -152,7 +152,7 @@ def sampled(
         for name, word in words.items()
         if word and name in FIELDS
     }
-    return GpuSample(int(index), without_absent(read), throttled)  # fmt: skip
+    return GpuSample(int(index), without_absent(read), throttled)
 
 
 def gpu_readings(samples: Iterable[GpuSample]) -> list[dict[str, Any]]:
