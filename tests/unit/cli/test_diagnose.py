@@ -89,6 +89,15 @@ def test_text_without_an_error_says_no(inside, tmp_path):
     assert inside("diagnose", "--traceback", path).code == 1
 
 
+@pytest.mark.parametrize(
+    "content", [bytes(range(256)) * 99, b"\x7fELF" + bytes(4096), b"\x89PNG\r\n\xd4"]
+)
+def test_a_file_that_holds_no_text_is_refused_in_a_line(inside, tmp_path, content):
+    path = tmp_path / "model.bin"
+    path.write_bytes(content)
+    assert "model.bin: this is not text" in inside("diagnose", "--traceback", path).complaint
+
+
 VISION = """trainwright: 1
 name: vision
 model: {preset: resnet50}

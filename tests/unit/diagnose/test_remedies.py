@@ -147,6 +147,26 @@ def test_a_run_on_another_gpu_than_the_plans_is_said() -> None:
     assert "diagnose.oom.other-gpu" not in {n.id for n in found(full(0.25), plan()).notes}
 
 
+SHARED = (
+    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of {} GiB of "
+    "which 1.00 GiB is free. Process 4711 has 60.00 GiB memory in use. Including non-PyTorch "
+    "memory, this process has 2.00 GiB memory in use. Of the allocated memory {} GiB is allocated "
+    "by PyTorch, and 0 bytes is reserved by PyTorch but unallocated."
+)
+
+
+def test_an_error_that_cannot_be_the_plans_run_is_said() -> None:
+    def said(text: str) -> set[str]:
+        return {note.id for note in found(text, plan()).notes} & {
+            "diagnose.oom.other-gpu", "diagnose.oom.other-run"
+        }  # fmt: skip
+
+    assert said(SHARED.format("79.25", "1.50")) == {"diagnose.oom.other-gpu"}
+    assert said(full(0.25)) == {"diagnose.oom.other-run"}  # gpt2 does not fill 22 GiB
+    computed = full(0.25).replace("allocate 1.25 GiB", "allocate 900000.00 GiB")
+    assert said(computed.replace("22.02 GiB is alloc", "1.00 GiB is alloc")) == set()
+
+
 def test_system_memory_is_given_back_by_what_takes_it() -> None:
     run = plan(optimizer_offload="cpu")
     patches = [one.patch for one in found("train.sh: line 1: 7 Killed python x.py", run).remedies]

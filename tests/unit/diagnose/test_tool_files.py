@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from trainwright.diagnose.evidence_readings import GpuReadings
 from trainwright.diagnose.readers import (
     columns,
     gpu_monitors,
@@ -15,7 +16,7 @@ from trainwright.diagnose.readers import (
     operator_table,
     stacks,
 )
-from trainwright.diagnose.readers.found import gpu_readings
+from trainwright.diagnose.readers.found import FIELDS, called, gpu_readings
 from trainwright.messages import UserError
 
 TABLE = """\
@@ -153,6 +154,13 @@ def check(recognised, read, text, expected):
         held = readings[name]
         held = held["mean"] if isinstance(held, dict) and "mean" in held else held
         assert held == (value if isinstance(value, str) else pytest.approx(value)), name
+
+
+def test_the_table_of_fields_names_a_records_and_no_tools_word_twice():
+    assert set(FIELDS) <= set(GpuReadings.model_fields)
+    for tool in ("query", "columns", "wandb"):
+        words = [word for field in FIELDS.values() for word in getattr(field, tool)]
+        assert len(words) == len(set(words)) == len(called(tool))
 
 
 def test_what_a_tool_did_not_print_is_absent_and_not_zero():

@@ -2,9 +2,12 @@
 """Memory that ran out, in the words of tools other than torch's allocator, kernel and launchers."""
 
 import pytest
+from pydantic import ValidationError
 
 from trainwright.diagnose.outofmemory import explain, help_for
+from trainwright.diagnose.outofmemory.forms import FORMS, Entry
 from trainwright.messages import LANGUAGES, render
+from trainwright.messages.catalogue import known
 
 GIB, MIB = 1 << 30, 1 << 20
 TF_GPU = "ResourceExhaustedError: OOM when allocating tensor with shape[32,512,512,64] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"
@@ -270,3 +273,35 @@ def test_what_to_do_names_the_engines_own_settings() -> None:
 
 def test_a_containers_limit_is_read() -> None:
     assert explain(TOOLS["kubectl describe"][0]).account.allowed == 8 * GIB
+
+
+WATCHDOG = "[rank{0}]:[E ProcessGroupNCCL.cpp:616] [PG ID 0 PG GUID 0(default_pg) Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={1}, OpType={2}, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600031 milliseconds before timing out.\n"
+
+
+def advice(text: str) -> list[str]:
+    return [render(each.says, "en") for each in help_for(explain(text)).fixes]
+
+
+def test_a_timeout_names_the_call_and_the_ranks_that_waited_in_it() -> None:
+    waited = "".join(WATCHDOG.format(rank, 120, "ALLREDUCE") for rank in (3, 0, 12))
+    said = advice(waited + WATCHDOG.format(1, 119, "ALLGATHER"))
+    assert "ALLREDUCE (SeqNum=120) until the limit of 10 min: 0, 3, 12." in said[0]
+    assert "ALLGATHER (SeqNum=119) until the limit of 10 min: 1." in said[1]
+    assert "min: 0." in advice(TIMEOUT)[0]  # whose rank is not a prefix
+    assert len(advice(WATCHDOG.format(0, 120, "ALLREDUCE")[:150])) == 1
+
+
+def test_a_worker_that_was_killed_is_looked_up_in_the_kernels_log() -> None:
+    killed = "RuntimeError: DataLoader worker (pid 1234) is killed by signal: Killed."
+    assert "dmesg" in advice(killed)[0]
+    assert "not the GPU's" in render(explain(killed).says, "en")
+
+
+def test_the_table_of_errors_names_sentences_and_no_key_that_nobody_reads() -> None:
+    for entry in (form.entry for part in FORMS.values() for form in part):
+        named = [f"diagnose.fix.{each}" for each in (*entry.fixes, *entry.fixes_of)]
+        named += [f"diagnose.oom.{entry.sized}"] if entry.sized else []
+        assert [each for each in named if not known(each)] == []
+        assert any(known(f"diagnose.oom.{entry.says}{size}") for size in ("", "-asked"))
+    with pytest.raises(ValidationError, match="meaning"):
+        Entry.model_validate({"words": ["x"], "says": "driver", "meaning": "x"})

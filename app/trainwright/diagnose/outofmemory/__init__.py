@@ -1,10 +1,9 @@
 """An out-of-memory error explained: what was asked, who holds the rest, and what would help."""
 
 from trainwright.diagnose.outofmemory.account import Account, Explanation, Kind
-from trainwright.diagnose.outofmemory.read import explain, explained_file
+from trainwright.diagnose.outofmemory.read import explain, explained_file, from_file
 from trainwright.diagnose.outofmemory.remedies import Help, Remedy, help_for
 from trainwright.diagnose.outofmemory.snapshot import is_snapshot
-from trainwright.diagnose.outofmemory.text import from_file
 
 __all__ = [
     "Account",

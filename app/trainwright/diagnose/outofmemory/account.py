@@ -30,6 +30,8 @@ COUNT = r"(?<![0-9.,])([0-9]{1,20})()\b"
 MOST_BYTES = 1 << 60
 """Largest size that is believed; assumed. In WSL the driver says 2^64 of a process that it does
 not know, and torch prints it."""
+BEFORE, BEHIND = 600, 2000
+"""Characters before an error's words, and from them on, in which its sizes stand; assumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,6 @@ class Explanation:
     fixes: tuple[Fix, ...] = ()
     missing: int | None = None
     """Bytes that were lacking, where the message tells."""
-    quoted: str = ""
-    """The line that was read."""
     timeline: Timeline | None = None
     """Of a memory snapshot."""
 
@@ -71,7 +71,7 @@ class Explanation:
         return self.kind in ON_GPU
 
 
-def fix(id: str, patch: dict[str, object] | None = None, **values: int) -> Fix:
+def fix(id: str, patch: dict[str, object] | None = None, **values: float | str) -> Fix:
     """Return what to do about an error, with the plan's keys where they say it."""
     return Fix(Message.of(f"diagnose.fix.{id}", **values), patch or {})
 

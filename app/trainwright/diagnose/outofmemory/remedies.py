@@ -8,7 +8,7 @@ from trainwright.advise import what_becomes
 from trainwright.advise.lowering import effect_of, lowering, lowering_host
 from trainwright.advise.variations import Patch, Variation
 from trainwright.advise.whatif import NEXT_TO_NOTHING, SAME, answered
-from trainwright.diagnose.outofmemory.account import Explanation, fix
+from trainwright.diagnose.outofmemory.account import Account, Explanation, fix
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message, UserError
 from trainwright.plan.edit import with_keys
@@ -20,6 +20,9 @@ from trainwright.workload.settings import Effect
 ANOTHER_GPU = 0.1
 """Share by which the message's GPU and the plan's may differ in memory; assumed: drivers keep
 less than that, and cards of one name come with half of it or twice."""
+ANOTHER_RUN = 1.5
+"""Times the plan's peak that the run of the message needed from which it is another run; assumed:
+several times the error of the estimates."""
 MOST = 8
 """Remedies that are shown; assumed, the first decide."""
 
@@ -94,17 +97,19 @@ def help_for(
     without sizes says nothing of what is enough: all that lower the peak are listed.
     """
     fixes = tuple(_fixes(explanation, plan))
-    if explanation.kind not in ("host", "worker") and not explanation.on_gpu:
-        return Help(fixes)
+    helps = explanation.on_gpu or explanation.kind in ("host", "worker")
     if plan is None:
-        return Help(fixes, needs=(Message.of("diagnose.oom.needs-plan"),))
-    before = answer(plan)
+        return Help(fixes, needs=(Message.of("diagnose.oom.needs-plan"),) if helps else ())
+    before = answer(plan) if facts is not None else None
     if before is None or facts is None:
-        return Help(fixes, needs=(Message.of("diagnose.oom.needs-trace"),))
+        return Help(fixes, needs=(Message.of("diagnose.oom.needs-trace"),) if helps else ())
+    contradicted = tuple(_contradictions(explanation.account, facts, before))
+    if not helps:
+        return Help(fixes, notes=contradicted)
     trial = _Trial(explanation, plan, before, answer)
     tried = [trial.of(one) for one in _candidates(explanation, plan, facts)]
     found = [one for one in tried if one is not None and one.saved > NEXT_TO_NOTHING]
-    notes = [*_mismatch(explanation, facts), *trial.notes()]
+    notes = [*contradicted, *trial.notes()]
     if explanation.missing is None:
         lower = tuple(_best_of_each(found, _rank)[:MOST])
         said = "unsized" if lower else f"nothing-lower{_side(explanation)}"
@@ -155,12 +160,17 @@ def _candidates(explanation: Explanation, plan: Plan, facts: Facts) -> Iterator[
         yield from lowering_host(facts)
 
 
-def _mismatch(explanation: Explanation, facts: Facts) -> Iterator[Message]:
-    """Yield that the run had another GPU than the plan, by its memory."""
-    told, planned = explanation.account.total, facts.machine.gpu.total.value
-    if told is not None and abs(told / planned - 1) > ANOTHER_GPU:
-        name = facts.machine.gpu.record.name
-        yield Message.of("diagnose.oom.other-gpu", told=told, planned=planned, gpu=name)
+def _contradictions(account: Account, facts: Facts, planned: Report) -> Iterator[Message]:
+    """Yield what of the message cannot be of the plan's run: the GPU's memory, the run's need."""
+    gpu = facts.machine.gpu
+    if account.total is not None and abs(account.total / gpu.total.value - 1) > ANOTHER_GPU:
+        yield Message.of("diagnose.oom.other-gpu", told=account.total,
+                         planned=gpu.total.value, gpu=gpu.record.name)  # fmt: skip
+    asked, peak = account.asked or 0, planned.memory.device_used.value
+    # More than the whole GPU in one piece is more likely a mistake than the run's need.
+    needed = (account.allocated or 0) + (asked if asked <= gpu.total.value else 0)
+    if account.allocated is not None and needed > ANOTHER_RUN * peak:
+        yield Message.of("diagnose.oom.other-run", needed=needed, planned=peak)
 
 
 class _Trial:

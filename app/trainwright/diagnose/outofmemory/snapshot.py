@@ -12,7 +12,7 @@ from typing import Any
 from trainwright import reading
 from trainwright.diagnose.outofmemory.account import Account, Explanation
 from trainwright.diagnose.outofmemory.plainpickle import plain_data
-from trainwright.diagnose.outofmemory.timeline import change, reserving, timeline_of, whole
+from trainwright.diagnose.outofmemory.timeline import RESERVED, change, timeline_of, whole
 from trainwright.diagnose.outofmemory.torch_messages import judged
 from trainwright.messages import Message, UserError
 
@@ -86,14 +86,14 @@ def _explained(
     failure = events[at]
     given = sum(whole(each["size"]) for each in blocks if each["state"] != "inactive")
     allocated = given - sum(change(each) for each in events[at:])
-    held = reserved - sum(reserving(each) for each in events[at:])
+    held = reserved - sum(change(each, RESERVED) for each in events[at:])
     account = Account(
         asked=whole(failure["size"]),
         free=whole(failure["device_free"]),
         allocated=max(0, allocated),
         unused=max(0, held - allocated),
     )
-    explained = judged(account, "", expandable=expandable)
+    explained = judged(account, expandable=expandable)
     if explained.kind != "too-big":
         return explained
     values = {"asked": account.asked or 0, "free": account.free or 0, "missing": explained.missing}

@@ -92,19 +92,15 @@ def whole(value: Any) -> int:
     return value
 
 
-def change(event: Event) -> int:
-    """Return by how many bytes an event changes what is given out."""
-    return _signed(event, {"alloc": 1, "free_completed": -1})
+GIVEN = {"alloc": 1, "free_completed": -1}
+"""Actions by which what is given out changes, and its direction."""
+RESERVED = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
+"""Actions by which what is taken from the driver changes."""
 
 
-def reserving(event: Event) -> int:
-    """Return by how many bytes an event changes what is taken from the driver."""
-    taken = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
-    return _signed(event, taken)
-
-
-def _signed(event: Event, signs: dict[str, int]) -> int:
-    sign = signs.get(event["action"], 0)
+def change(event: Event, actions: dict[str, int] = GIVEN) -> int:
+    """Return by how many bytes an event changes what is given out, or reserved."""
+    sign = actions.get(event["action"], 0)
     return sign * whole(event["size"]) if sign else 0
 
 
@@ -158,15 +154,14 @@ def _owners(live: Live) -> tuple[Owner, ...]:
     held: defaultdict[str, list[int]] = defaultdict(list)
     for size, frames in live.values():
         held[_place(frames or ())].append(size)
-    owners = [Owner(place, sum(sizes), len(sizes)) for place, sizes in held.items()]
+    owners = (Owner(place, sum(sizes), len(sizes)) for place, sizes in held.items())
     return tuple(sorted(owners, key=lambda each: -each.bytes)[:MOST_OWNERS])
 
 
 def _place(frames: Sequence[dict[str, Any]]) -> str:
     """Return the innermost line of the script, or of a library where no other is known."""
     named = [each for each in frames if str(each["filename"]).strip("?")]
-    own = [each for each in named if not any(word in each["filename"] for word in _LIBRARIES)]
-    first = next(iter(own or named), None)
-    if first is None:
-        return ""
-    return one_line(f"{first['filename']}:{first['line']} {first['name']}", 200)
+    own = (each for each in named if not any(word in each["filename"] for word in _LIBRARIES))
+    for frame in (*own, *named):
+        return one_line(f"{frame['filename']}:{frame['line']} {frame['name']}", 200)
+    return ""

@@ -1,9 +1,12 @@
-"""The messages of torch's allocators, which tell how the memory of a GPU was spread."""
+"""torch's messages that a table does not explain: its allocators', and its watchdog's."""
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
+from math import prod
 
 from trainwright.diagnose.outofmemory.account import (
+    BEFORE,
+    BEHIND,
     SIZE,
     Account,
     Explanation,
@@ -11,10 +14,10 @@ from trainwright.diagnose.outofmemory.account import (
     fix,
     found_bytes,
 )
-from trainwright.diagnose.outofmemory.forms import BEFORE, BEHIND, quoted
 from trainwright.diagnose.readers import texts
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message
+from trainwright.quoting import one_line
 
 OTHERS_SHARE = 0.1
 """Share of the memory from which other programs are worth a word; assumed."""
@@ -26,73 +29,28 @@ assumed."""
 TIMES_THE_GPU = 10
 """From so many times the GPU's memory on, a size was computed wrongly; assumed."""
 
-_ASKED = re.compile("[Tt]ried to allocate " + SIZE)
-_ALLOCATED = re.compile(f"{SIZE} (?:already allocated|is allocated by PyTorch)")
-_UNUSED = re.compile(f"{SIZE} (?:is reserved by PyTorch but unallocated|cached)")
-"""torch before 1.4 says what it caches next to what is allocated."""
 _RESERVED = re.compile(f"{SIZE} reserved in total by PyTorch")
-_TOTAL = re.compile(f"total capac?i?ty of {SIZE}|{SIZE} total capacity")
-_FREE = re.compile(f"of which {SIZE} is free|; {SIZE} free")
-_IN_USE = re.compile(f"this process has {SIZE} memory in use")
-_ALLOWED = re.compile(f"{SIZE} allowed")
 _PROCESS = re.compile(f"Process [0-9]+ has {SIZE} memory in use")
 _EXPANDABLE = re.compile(r"(?<!try setting )PYTORCH_(?:CUDA_|HIP_)?ALLOC_CONF[\"' =:]{1,4}"
                          r"[\"']?[^ \"']{0,200}expandable_segments:True")  # fmt: skip
 """As a shell or a script sets it, not as torch's own message proposes it."""
-_METAL = {
-    "asked": _ASKED,
-    "allocated": re.compile("MPS allocated: " + SIZE),
-    "unused": re.compile("other allocations: " + SIZE),
-    "allowed": re.compile("max allowed: " + SIZE),
-}
-_ASYNC = {
-    "asked": re.compile("Requested ?: " + SIZE),
-    "total": re.compile("Device limit ?: " + SIZE),
-    "free": re.compile(r"Free \(according to CUDA\) ?: " + SIZE),
-    "allocated": re.compile("Currently allocated ?: " + SIZE),
-}
 
 
-def allocator(text: str, at: int) -> Explanation:
-    """Explain a message of torch's allocator for CUDA, ROCm, XPU and others like them."""
-    account = _account(text[at : at + BEHIND])
-    expandable = _EXPANDABLE.search(text, 0, at) is not None
-    return _told(account, text, at, expandable=expandable)
+def allocator(account: Account, text: str, at: int) -> Explanation:
+    """Explain a message of torch's allocators for CUDA, ROCm, XPU and others like them."""
+    account = _with_others(account, text[at : at + BEHIND])
+    if account.asked is not None:
+        return judged(account, expandable=_EXPANDABLE.search(text, 0, at) is not None)
+    if "pin_memory" in text[max(0, at - BEFORE) : at]:
+        return Explanation("host", Message.of("diagnose.oom.pinned"), account, (fix("pinning"),))
+    return Explanation("driver", Message.of("diagnose.oom.driver"), account, (fix("look-who"),))
 
 
-def malloc_async(text: str, at: int) -> Explanation:
-    """Explain a message of the allocator ``cudaMallocAsync``."""
-    return _told(_sizes(_ASYNC, text[at : at + BEHIND]), text, at, expandable=False)
-
-
-def _told(account: Account, text: str, at: int, *, expandable: bool) -> Explanation:
-    if account.asked is None and "pin_memory" in text[max(0, at - BEFORE) : at]:
-        says = Message.of("diagnose.oom.pinned")
-        return Explanation("host", says, account, (fix("pinning"),), quoted=quoted(text, at))
-    if account.asked is None:
-        says = Message.of("diagnose.oom.driver")
-        return Explanation("driver", says, account, (fix("look-who"),), quoted=quoted(text, at))
-    return judged(account, quoted(text, at), expandable=expandable)
-
-
-def _sizes(patterns: dict[str, re.Pattern[str]], text: str) -> Account:
-    return Account(**{name: found_bytes(words, text) for name, words in patterns.items()})
-
-
-def _account(text: str) -> Account:
-    allocated, unused = found_bytes(_ALLOCATED, text), found_bytes(_UNUSED, text)
+def _with_others(account: Account, text: str) -> Account:
+    """Return the account with what other processes hold, as far as the message tells."""
     reserved = found_bytes(_RESERVED, text)
-    if unused is None and reserved is not None and allocated is not None:
-        unused = max(0, reserved - allocated)
-    account = Account(
-        asked=found_bytes(_ASKED, text),
-        total=found_bytes(_TOTAL, text),
-        free=found_bytes(_FREE, text),
-        process=found_bytes(_IN_USE, text),
-        allocated=allocated,
-        unused=unused,
-        allowed=found_bytes(_ALLOWED, text),
-    )
+    if account.unused is None and reserved is not None and account.allocated is not None:
+        account = replace(account, unused=max(0, reserved - account.allocated))
     sizes = (found_bytes(_PROCESS, each[0]) for each in _PROCESS.finditer(text))
     named = [size for size in sizes if size is not None]
     others = sum(named) if named else _worked_out(account)
@@ -148,18 +106,16 @@ def _missing(account: Account) -> int | None:
     return None
 
 
-def judged(account: Account, quoted: str, *, expandable: bool) -> Explanation:
+def judged(account: Account, *, expandable: bool) -> Explanation:
     """Return what the bytes of an account mean, for torch's allocator."""
     asked, free, unused = account.asked or 0, account.free or 0, account.unused or 0
     total, others, allocated = account.total, account.others or 0, account.allocated or 0
     missing = _missing(account)
 
     def told(kind: Kind, *fixes: Fix, id: str = "") -> Explanation:
-        known = {"asked": asked, "free": free, "unused": unused, "total": total or 0}
-        known |= {"others": others, "missing": missing or 0, "allocated": allocated}
-        known |= {"allowed": account.allowed or 0}
-        message = Message.of(f"diagnose.oom.{id or kind}", **known)
-        return Explanation(kind, message, account, fixes, missing, quoted)
+        known = {name: size or 0 for name, size in asdict(account).items()}
+        message = Message.of(f"diagnose.oom.{id or kind}", **known, missing=missing or 0)
+        return Explanation(kind, message, account, fixes, missing)
 
     if total is not None and asked > TIMES_THE_GPU * total:
         return told("too-big", fix("check-size"), id="computed")
@@ -182,28 +138,25 @@ def judged(account: Account, quoted: str, *, expandable: bool) -> Explanation:
     return told("too-big")
 
 
-def metal(text: str, at: int) -> Explanation:
+def metal(account: Account, text: str, at: int) -> Explanation:
     """Explain a message of torch's allocator for Apple's GPUs."""
-    held = _sizes(_METAL, text[at : at + BEHIND])
     # Other allocations are Metal's, of this process too.
-    taken = (held.allocated or 0) + (held.unused or 0)
-    account = replace(held, process=taken or None, unused=None)
-    missing = None
-    if account.asked is not None and account.allowed is not None and taken:
-        missing = max(0, account.asked + taken - account.allowed)
-    says = Message.of(
-        "diagnose.oom.mps", asked=account.asked or 0, taken=taken,
-        allowed=account.allowed or 0, missing=missing or 0,
-    )  # fmt: skip
-    return Explanation("too-big", says, account, (), missing, quoted(text, at))
+    taken = (account.allocated or 0) + (account.unused or 0)
+    asked, allowed = account.asked or 0, account.allowed or 0
+    missing = max(0, asked + taken - allowed) if asked and allowed and taken else None
+    says = Message.of("diagnose.oom.mps", asked=asked, taken=taken, allowed=allowed,
+                      missing=missing or 0)  # fmt: skip
+    held = replace(account, process=taken or None, unused=None)
+    return Explanation("too-big", says, held, (), missing)
 
 
-def shape(text: str, at: int) -> Explanation:
+def shape(account: Account, text: str, at: int) -> Explanation:
     """Explain TensorFlow's message, which names a tensor by its shape and type."""
     asked = _tensor_bytes(text[at : at + BEHIND])
-    says = Message.of(f"diagnose.oom.driver{'' if asked is None else '-asked'}", asked=asked or 0)
-    kind: Kind = "driver" if asked is None else "too-big"
-    return Explanation(kind, says, Account(asked=asked), quoted=quoted(text, at))
+    if asked is None:
+        return Explanation("driver", Message.of("diagnose.oom.driver"), account)
+    says = Message.of("diagnose.oom.driver-asked", asked=asked)
+    return Explanation("too-big", says, replace(account, asked=asked))
 
 
 _TENSOR = re.compile(
@@ -218,7 +171,32 @@ def _tensor_bytes(text: str) -> int | None:
     found = _TENSOR.search(text)
     if found is None or found[2] not in _ELEMENT:
         return None
-    size = float(_ELEMENT[found[2]])
-    for length in found[1].split(","):
-        size *= int(length)
+    size = float(_ELEMENT[found[2]]) * prod(map(float, found[1].split(",")))
     return int(size) if size < texts.BELIEVED else None
+
+
+_WAITED = re.compile(
+    r"Rank (?P<rank>[0-9]{1,6})\] Watchdog caught collective operation timeout: Work[A-Z]{2,8}"
+    r"\((?:SeqNum=(?P<number>[0-9]{1,18}), )?OpType=(?P<operation>[A-Z0-9_]{1,40})"
+    r"[^()]{0,300}Timeout\(ms\)=(?P<limit>[0-9]{1,15})"
+)
+"""What torch's watchdog prints in each rank that waited."""
+MOST_RANKS = 80
+"""Characters in which ranks are named; assumed."""
+MOST_CALLS = 3
+"""Calls that are listed, the last ones; assumed: more say no more."""
+
+
+def collective(account: Account, text: str, at: int) -> Explanation:
+    """Return the ranks that waited, by the call that they waited in, and what to look at."""
+    waited: dict[tuple[str, int], set[int]] = {}
+    for each in _WAITED.finditer(text):
+        number = f" (SeqNum={each['number']})" if each["number"] else ""
+        ranks = waited.setdefault((each["operation"] + number, int(each["limit"])), set())
+        ranks.add(int(each["rank"]))
+    named = []
+    for (call, limit), ranks in list(waited.items())[-MOST_CALLS:]:
+        listed = one_line(", ".join(map(str, sorted(ranks))), MOST_RANKS)
+        named.append(fix("collective-ranks", ranks=listed, call=call, limit=limit / 1000))
+    says = Message.of("diagnose.oom.other-collective-timeout")
+    return Explanation("other", says, account, (*named, fix("other-collective-timeout")))

@@ -1,5 +1,5 @@
 """Evidence in files that other programs wrote: one module a format, each text -> ``Found``.
 
-``formats.FORMATS`` is the table of them; ``files.gather`` reads any number of files into one
+``files.FORMATS`` is the table of them; ``files.gather`` reads any number of files into one
 ``Evidence``.
 """

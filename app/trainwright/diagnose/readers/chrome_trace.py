@@ -8,8 +8,7 @@ from trainwright.diagnose import budget
 from trainwright.diagnose.readers import trace_device, trace_host
 from trainwright.diagnose.readers.found import Found, without_absent
 from trainwright.diagnose.readers.operator_table import WITHOUT_WORKERS
-from trainwright.diagnose.readers.trace_columns import Trace, collected
-from trainwright.diagnose.readers.trace_steps import LOADER, Window, named, window
+from trainwright.diagnose.readers.trace_events import LOADER, Trace, Window, collected, window
 from trainwright.diagnose.readers.trace_stream import Stream
 from trainwright.messages import Message, UserError
 
@@ -35,14 +34,9 @@ def read(chunks: Iterator[str]) -> Found:
         raise UserError.of("diagnose.file.no-operators")
     head = _head(stream.head)
     on_device = len(trace.device) > 0
-    if on_device:
-        spent = trace_device.parts(trace, steps)
-        facts = trace_device.facts(trace, steps, spent)
-    else:
-        spent, by_name = trace_host.own_times(trace, steps)
-        facts = trace_host.facts(trace, steps, spent, by_name)
+    spent, facts = (trace_device if on_device else trace_host).read(trace, steps)
     seconds = (steps.end - steps.start) * trace_device.MICRO / steps.steps
-    facts = facts | {"setup": _setup(head, trace)} | _gpu(head, on_device)
+    facts |= {"setup": _setup(head, trace)} | _gpu(head, on_device)
     source = "diagnose.budget.trace-device" if on_device else "diagnose.budget.trace-host"
     mean = {use: each / steps.steps for use, each in spent.items()}
     return Found(
@@ -64,7 +58,7 @@ def _took(trace: Trace, steps: Window) -> Iterator[Message]:
 def _missed(trace: Trace, steps: Window, cut_off: bool) -> Iterator[Message]:
     if steps.found == "none":
         yield Message.of("diagnose.file.no-steps")
-    if not len(named(trace, LOADER)):
+    if not len(trace.annotated(LOADER)):
         yield Message.of("diagnose.file.no-loader")
     if cut_off:
         yield Message.of("diagnose.file.cut-off")
@@ -89,7 +83,7 @@ def _setup(head: dict[str, Any], trace: Trace) -> dict[str, Any]:
     backend, size = group.get("backend"), group.get("world_size")
     device = None
     if len(trace.device):
-        names = {trace.names[at][:3] for at in set(trace.launches.name.tolist())}
+        names = {trace.names[at][:3] for at in set(trace.launches["name"].tolist())}
         device = "cuda" if "cud" in names else "rocm" if "hip" in names else None
     elif head.get("deviceProperties") == []:
         device = "cpu"

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from trainwright.diagnose.readers import texts
-from trainwright.diagnose.readers.found import MIB, Found, GpuSample, sample_count
+from trainwright.diagnose.readers.found import MOST_GPUS, Found, GpuSample, called, of_gpus, sampled
 from trainwright.messages import Message, UserError
 
 _HEADING = re.compile(
@@ -12,23 +11,10 @@ _HEADING = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _MAX_SAMPLES = 1_000_000
-
-_DMON: dict[str, tuple[str, float]] = {
-    "pwr": ("power_w", 1), "gtemp": ("temperature_c", 1), "sm": ("utilisation", 0.01),
-    "mem": ("memory_utilisation", 0.01), "pclk": ("sm_clock_mhz", 1),
-    "fb": ("memory_used_bytes", MIB), "rxpci": ("received_bytes_s", 1e6),
-    "txpci": ("sent_bytes_s", 1e6),
-}  # fmt: skip
-"""Columns of ``nvidia-smi dmon`` (its manual): a sample's field, and the factor to its unit."""
-_DCGM: dict[str, tuple[str, float]] = {
-    "GPUTL": ("utilisation", 0.01), "MCUTL": ("memory_utilisation", 0.01),
-    "SMACT": ("sm_active", 1), "SMOCC": ("sm_occupancy", 1), "TENSO": ("tensor_active", 1),
-    "DRAMA": ("dram_active", 1), "POWER": ("power_w", 1), "TMPTR": ("temperature_c", 1),
-    "SMCLK": ("sm_clock_mhz", 1), "FBUSD": ("memory_used_bytes", MIB),
-    "FBTTL": ("memory_total_bytes", MIB), "PCIRX": ("received_bytes_s", 1),
-    "PCITX": ("sent_bytes_s", 1),
-}  # fmt: skip
-"""Short names of ``dcgmi dmon -l``; profiling fields are shares, others per cent."""
+_FIELDS = called("columns")
+"""Both tools leave units to their headings."""
+_MEGA = ("rxpci", "txpci")
+"""Columns in MB/s."""
 
 
 def recognised(text: str) -> bool:
@@ -43,7 +29,7 @@ def _kind(heading: str) -> str | None:
         return "dcgmi"
     if {"pid", "type"} <= lower:
         return "pmon"
-    return "dmon" if lower & set(_DMON) else None
+    return "dmon" if lower & set(_FIELDS) else None
 
 
 def read(text: str) -> Found:
@@ -57,54 +43,33 @@ def read(text: str) -> Found:
     samples = tuple(_samples(text))
     if not samples:
         raise UserError.of("diagnose.file.no-rows")
-    missed = [Message.of("diagnose.file.no-step-times")]
-    if all(each.utilisation is None and each.sm_active is None for each in samples):
-        missed.append(Message.of("diagnose.file.no-utilisation"))
-    return Found(tuple(sample_count(samples)), tuple(missed), gpus=samples)
+    told = any({"utilisation", "sm_active"} & set(each.readings) for each in samples)
+    return of_gpus(samples, missed=() if told else ["no-utilisation"])
 
 
-def _rows(text: str) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield each line's words with its heading's, which a tool repeats now and then."""
+def _rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield each line's GPU, and its words by its heading, which a tool repeats now and then."""
     names: list[str] = []
-    for line in text.replace(",", " ").splitlines():
+    for count, line in enumerate(text.replace(",", " ").splitlines()):
         if _HEADING.match(line):
             names = line.lstrip("# ").split()
         elif names and line.strip() and not line.lstrip().startswith("#"):
             words = line.split()
             if names[0].lower() == "entity" and words[:1] == ["GPU"]:
                 words = words[1:]  # "GPU 0" under one heading
-            yield names, words
+            cells = dict(zip(names, words, strict=False))
+            index = next((word for name, word in cells.items()
+                          if name.lower() in ("gpu", "entity")), "")  # fmt: skip
+            whole = len(words) == len(names) or "pid" in cells  # a command may have spaces
+            if whole and index.isdigit() and int(index) < MOST_GPUS and count < _MAX_SAMPLES:
+                yield int(index), cells
 
 
 def _samples(text: str) -> Iterator[GpuSample]:
-    for count, (names, words) in enumerate(_rows(text)):
-        if count >= _MAX_SAMPLES or len(words) != len(names):
-            continue
-        columns = _DCGM if names[0].lower() == "entity" else _DMON
-        index = next((w for n, w in zip(names, words, strict=True)
-                      if n.lower() in ("gpu", "entity")), "")  # fmt: skip
-        if not index.isdigit() or int(index) >= 64:
-            continue
-        readings: dict[str, float] = {}
-        for name, word in zip(names, words, strict=True):
-            if name in columns and (value := texts.number(word)) is not None and value >= 0:
-                field, factor = columns[name]
-                readings[field] = value * factor
-        yield GpuSample(index=int(index), **_believed(readings))  # type: ignore[arg-type]
-
-
-_SHARES = (
-    "utilisation",
-    "memory_utilisation",
-    "sm_active",
-    "sm_occupancy",
-    "tensor_active",
-    "dram_active",
-)
-
-
-def _believed(readings: dict[str, float]) -> dict[str, float]:
-    return {k: v for k, v in readings.items() if k not in _SHARES or v <= 1}
+    for index, cells in _rows(text):
+        words = {_FIELDS[name]: f"{word}e6" if name in _MEGA else word
+                 for name, word in cells.items() if name in _FIELDS}  # fmt: skip
+        yield sampled(index, words)
 
 
 def _processes(text: str) -> Found:
@@ -114,22 +79,18 @@ def _processes(text: str) -> Found:
     """
     pids: dict[int, set[str]] = {}
     samples = []
-    for names, words in _rows(text):
-        cells = dict(zip((name.lower() for name in names), words, strict=False))
-        if not cells.get("gpu", "").isdigit() or int(cells["gpu"]) >= 64:
-            continue
+    for index, cells in _rows(text):
         if cells.get("pid", "-").isdigit() and "C" in cells.get("type", ""):
-            index = int(cells["gpu"])
             pids.setdefault(index, set()).add(cells["pid"])
-            samples.append(GpuSample(index, utilisation=texts.percent(cells.get("sm", "-"))))
+            samples.append(sampled(index, {"utilisation": cells.get("sm")}))
     if not pids:
         raise UserError.of("diagnose.file.no-rows")
-    alone = tuple(each for each in samples if len(pids[each.index]) == 1)
-    several = sum(len(each) for each in pids.values())
-    took = (Message.of("diagnose.file.gpu-processes", count=several), *sample_count(alone))
-    missed = [Message.of("diagnose.file.no-step-times")]
-    if all(each.utilisation is None for each in samples):  # -s m: memory only
-        missed.append(Message.of("diagnose.file.no-utilisation"))
+    alone = [each for each in samples if len(pids[each.index]) == 1]
+    missed = []
+    if not any(each.readings for each in samples):  # -s m: memory only
+        missed.append("no-utilisation")
     elif len(alone) < len(samples):
-        missed.append(Message.of("diagnose.file.which-process"))
-    return Found(took, tuple(missed), gpus=alone)
+        missed.append("which-process")
+    count = Message.of("diagnose.file.gpu-processes", count=sum(map(len, pids.values())))
+    found = of_gpus(alone, missed=missed)
+    return Found((count, *found.took), found.missed, gpus=found.gpus)

@@ -1,19 +1,32 @@
 """Any number of files of any known format, joined into one ``Evidence``."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from trainwright import ranges, reading
 from trainwright.diagnose import budget, record
 from trainwright.diagnose.evidence import RECORD, Evidence
 from trainwright.diagnose.outofmemory import explain, snapshot
-from trainwright.diagnose.readers import chrome_trace, texts, trace_stream, training_log
-from trainwright.diagnose.readers.formats import FORMATS
+from trainwright.diagnose.readers import (
+    chrome_trace,
+    columns,
+    gpu_monitors,
+    host_tools,
+    lightning_report,
+    nvidia_query,
+    nvidia_report,
+    nvidia_smi,
+    operator_table,
+    stacks,
+    texts,
+    trace_stream,
+    training_log,
+)
 from trainwright.diagnose.readers.found import Found, gpu_readings
 from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
@@ -23,6 +36,38 @@ MOST_TEXT = 256 << 20
 MOST_FILES = 1000
 HEAD = 1 << 16
 """Bytes at the start of a file by which a trace is told from other texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of text."""
+
+    id: str
+    """Its name is the message ``diagnose.format.<id>``."""
+    recognised: Callable[[str], bool]
+    read: Callable[[str], Found]
+
+
+FORMATS = (
+    Format("speedscope", stacks.is_speedscope, stacks.read_speedscope),
+    Format("operator-table", operator_table.recognised, operator_table.read),
+    Format("nvidia-report", nvidia_report.recognised, nvidia_report.read),
+    Format("nvidia-smi", nvidia_smi.recognised, nvidia_smi.read),
+    Format("nvitop", gpu_monitors.is_nvitop, gpu_monitors.read_nvitop),
+    Format("gpustat", gpu_monitors.is_gpustat, gpu_monitors.read_gpustat),
+    Format("nvidia-query", nvidia_query.recognised, nvidia_query.read),
+    Format("nvidia-topology", nvidia_smi.is_matrix, nvidia_smi.read_matrix),
+    Format("columns", columns.recognised, columns.read),
+    Format("py-spy", stacks.is_dump, stacks.read_dump),
+    Format("py-spy-raw", stacks.is_raw, stacks.read_raw),
+    Format("iostat", host_tools.is_iostat, host_tools.read_iostat),
+    Format("vmstat", host_tools.is_vmstat, host_tools.read_vmstat),
+    Format("free", host_tools.is_free, host_tools.read_free),
+    Format("wandb", gpu_monitors.is_wandb, gpu_monitors.read_wandb),
+    Format("lightning", lightning_report.recognised, lightning_report.read),
+    Format("training-log", training_log.recognised, training_log.read),
+)
+"""Every format that a text has is read: a file may hold several tools' output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,28 +123,27 @@ def _read(source: Path | str, name: str) -> tuple[FileRead, list[Found]]:
     if str(source) == "-":
         return _from_text(reading.content(source, MOST_TEXT, name, or_stdin=True), name)
     with reading.opened(Path(source), name) as stream:
-        return _from_stream(stream, name)
-
-
-def _from_stream(stream: IO[bytes], name: str) -> tuple[FileRead, list[Found]]:
-    pieces = trace_stream.texts(stream)
-    packed = stream.read(2) == b"\x1f\x8b"
-    stream.seek(0)
-    if packed or chrome_trace.recognised(texts.decoded(stream.read(HEAD))):
+        head = stream.read(HEAD)
         stream.seek(0)
+        if not head.startswith(b"\x1f\x8b") and not chrome_trace.recognised(texts.decoded(head)):
+            data = stream.read(MOST_TEXT + 1)
+            if len(data) > MOST_TEXT:
+                raise UserError.of("reading.too-large", file=name, limit=MOST_TEXT)
+            return _from_text(data, name)
+        pieces = trace_stream.texts(stream)
         with _naming(name, "chrome-trace"):
             first = next(pieces, "")
             if chrome_trace.recognised(first):
-                found = chrome_trace.read(chain([first], pieces))
-                kind = Message.of("diagnose.format.chrome-trace")
-                return FileRead(name, (kind,), found.took, found.missed), [found]
-            rest = _bounded(chain([first], pieces), name)
-        return _from_text(rest.encode(), name)
-    stream.seek(0)
-    data = stream.read(MOST_TEXT + 1)
-    if len(data) > MOST_TEXT:
-        raise UserError.of("reading.too-large", file=name, limit=MOST_TEXT)
-    return _from_text(data, name)
+                return _from_trace(chain([first], pieces), name)
+            unpacked = _bounded(chain([first], pieces), name)
+    return _from_text(unpacked.encode(), name)
+
+
+def _from_trace(pieces: Iterator[str], name: str) -> tuple[FileRead, list[Found]]:
+    with _naming(name, "chrome-trace"):
+        found = chrome_trace.read(pieces)
+    kind = Message.of("diagnose.format.chrome-trace")
+    return FileRead(name, (kind,), found.took, found.missed), [found]
 
 
 def _bounded(pieces: Iterator[str], name: str) -> str:
@@ -133,10 +177,7 @@ def _from_text(data: bytes, name: str) -> tuple[FileRead, list[Found]]:
     if decoded.lstrip()[:1] == "{" and '"trainwright_record"' in decoded[:HEAD]:
         return _from_record(decoded, name)
     if chrome_trace.recognised(decoded[:HEAD]):  # on standard input, or in UTF-16
-        with _naming(name, "chrome-trace"):
-            found = chrome_trace.read(iter([decoded]))
-        kind = Message.of("diagnose.format.chrome-trace")
-        return FileRead(name, (kind,), found.took, found.missed), [found]
+        return _from_trace(iter([decoded]), name)
     text = texts.plain(decoded)
     kinds, parts, refused = [], list[Found](), list[UserError]()
     for format in FORMATS:

@@ -4,21 +4,29 @@ Columns as their manuals (sysstat, procps-ng) name them.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from collections.abc import Iterable
 from typing import Any
 
 from trainwright.diagnose.readers import texts
-from trainwright.diagnose.readers.found import KIB, MIB, Found, without_absent
+from trainwright.diagnose.readers.found import KIB, MIB, Found, share, spread, without_absent
 from trainwright.messages import Message, UserError
 
-_VMSTAT = re.compile(r"^[ \t]{0,80}r +b +swpd +free [^\n]*$", re.MULTILINE)
-_IOSTAT_CPU = re.compile(r"^[ \t]{0,80}avg-cpu: +%user [^\n]*$", re.MULTILINE)
-_IOSTAT_DEVICE = re.compile(r"^[ \t]{0,80}Device:? [^\n]*$", re.MULTILINE)
+_VMSTAT = re.compile(r"^[ \t]{0,80}(r +b +swpd +free [a-z ]*)", re.MULTILINE)
+"""-t adds a time, under the name of its zone."""
+_PROCESSORS = re.compile(r"^[ \t]{0,80}avg-cpu: +(%user [^\n]*)$", re.MULTILINE)
+_DRIVES = re.compile(r"^[ \t]{0,80}Device:? ([^\n]*)$", re.MULTILINE)
 _FREE = re.compile(r"^[ \t]{1,80}total +used +free +shared\b[^\n]*$", re.MULTILINE)
 _FREE_ROW = re.compile(r"^[ \t]{0,80}(?:Mem|메모리) ?: +([^\n]*)$", re.MULTILINE)
 _PASSIVE = re.compile(r"loop|ram|zram|sr\d|fd\d|dm-|md\d")
 """Devices that are not drives, or stand for drives that are listed themselves."""
+_READ = {"rkB/s": KIB, "kB_read/s": KIB, "rMB/s": MIB, "MB_read/s": MIB, "rsec/s": 512,
+         "Blk_read/s": 512}  # fmt: skip
+"""Columns of what was read, and their unit in bytes."""
+LEAST_MEMORY = 512 * MIB
+"""Of a computer that trains, read as the KiB that ``free`` prints; assumed."""
+
+Row = dict[str, float]
+"""A line's numbers by their columns."""
 
 
 def is_vmstat(text: str) -> bool:
@@ -33,42 +41,22 @@ def read_vmstat(text: str) -> Found:
     Raises:
         UserError: there is a heading and no line of numbers.
     """
-    heading = _VMSTAT.search(text)
-    names = heading[0].split() if heading is not None else []
-    names = list(takewhile(str.islower, names))  # -t adds a time, under the name of its zone
-    rows = []
-    for line in text.splitlines():
-        words = line.split()[: len(names)]
-        if len(words) == len(names) and all(word.isdigit() for word in words):
-            rows.append({name: float(word) for name, word in zip(names, words, strict=True)})
-    took = _took("vmstat", len(rows))
-    rows = list(_after_boot(rows))
-    if not rows:
+    rows = [row for report in _reports(text, _VMSTAT) for _, row in report]
+    later = _after_boot(rows)
+    if not later:
         raise UserError.of("diagnose.file.no-rows")
-    host = {
-        "utilisation": _spread((row["us"] + row["sy"] + row.get("ni", 0)) / 100 for row in rows),
-        "io_wait": _share(_mean(row["wa"] for row in rows) / 100) if "wa" in names else None,
-        "swapped_bytes_s": _mean(row["si"] for row in rows) * KIB,
-        "read_bytes_s": _mean(row["bi"] for row in rows) * KIB,
-    }
-    missed = (Message.of("diagnose.file.no-step-times"), Message.of("diagnose.file.not-by-process"))
-    return Found(took, missed, {"host": without_absent(host)})
-
-
-def _after_boot(reports: list[Any]) -> Iterator[Any]:
-    """Yield the reports but for the first, which is the mean since boot where there are more."""
-    yield from reports[1:] if len(reports) > 1 else reports
-
-
-def _took(tool: str, count: int) -> tuple[Message, ...]:
-    """Return what was taken of so many reports, the first of which is left out if it can be."""
-    reports = Message.of("diagnose.file.reports", tool=tool, count=max(1, count - 1))
-    return (reports, Message.of("diagnose.file.since-boot")) if count == 1 else (reports,)
+    busy = [(row["us"] + row["sy"] + row.get("ni", 0)) / 100 for row in later]
+    return _host("vmstat", len(rows), {
+        "utilisation": spread(map(share, busy)),
+        "io_wait": _share(_mean(row["wa"] for row in later) / 100) if "wa" in later[0] else None,
+        "swapped_bytes_s": _mean(row["si"] for row in later) * KIB,
+        "read_bytes_s": _mean(row["bi"] for row in later) * KIB,
+    })  # fmt: skip
 
 
 def is_iostat(text: str) -> bool:
     """Return whether there is a table of ``iostat``."""
-    return any("/s" in each[0] for each in _IOSTAT_DEVICE.finditer(text))
+    return any("/s" in each[0] for each in _DRIVES.finditer(text))
 
 
 def read_iostat(text: str) -> Found:
@@ -77,66 +65,37 @@ def read_iostat(text: str) -> Found:
     Raises:
         UserError: there is a heading and no line of numbers.
     """
-    every, each_drives = list(_iostat_processors(text)), list(_iostat_drives(text))
-    processors, drives = list(_after_boot(every)), list(_after_boot(each_drives))
+    every = [
+        row
+        for report in _reports(text, _PROCESSORS)
+        for _, row in report[:1]
+        if {"%idle", "%iowait"} <= set(row) and all(0 <= each <= 100 for each in row.values())
+    ]
+    each_drives = [
+        [row for device, row in report if not _PASSIVE.match(device)]
+        for report in _reports(text, _DRIVES, labelled=True)
+    ]
+    processors, drives = _after_boot(every), _after_boot(list(filter(None, each_drives)))
     if not processors and not drives:
         raise UserError.of("diagnose.file.no-rows")
-    busy = [max((each["%util"] for each in report if "%util" in each), default=None)
-            for report in drives]  # fmt: skip
+    busy = [
+        max(row["%util"] for row in report if "%util" in row)
+        for report in drives
+        if any("%util" in row for row in report)
+    ]
+    read = [sum(_read_bytes(row) for row in report) for report in drives]
+    idle = [1 - row["%idle"] / 100 - row["%iowait"] / 100 for row in processors]
     host = {
-        "utilisation": _spread(1 - each["%idle"] / 100 - each["%iowait"] / 100
-                               for each in processors),
-        "io_wait": _share(_mean(each["%iowait"] for each in processors) / 100)
-        if processors else None,
-        "drive_busy": _share(_mean(each for each in busy if each is not None) / 100)
-        if any(each is not None for each in busy) else None,
-        "read_bytes_s": _mean(sum(_read_bytes(each) for each in report) for report in drives)
-        if drives else None,
+        "utilisation": spread(map(share, idle)) if idle else None,
+        "io_wait": _share(_mean(row["%iowait"] for row in processors) / 100) if idle else None,
+        "drive_busy": _share(_mean(busy) / 100) if busy else None,
+        "read_bytes_s": _mean(read) if read else None,
     }  # fmt: skip
-    missed = [Message.of("diagnose.file.no-step-times"), Message.of("diagnose.file.not-by-process")]
-    if all(each is None for each in busy):
-        missed.append(Message.of("diagnose.file.no-busy"))
-    took = _took("iostat", max(len(every), len(each_drives)))
-    return Found(took, tuple(missed), {"host": without_absent(host)})
+    return _host("iostat", max(len(every), len(each_drives)), host, *([] if busy else ["no-busy"]))
 
 
-def _iostat_processors(text: str) -> Iterator[dict[str, float]]:
-    names: list[str] = []
-    for line in text.splitlines():
-        if _IOSTAT_CPU.match(line):
-            names = line.split()[1:]
-        elif names and (values := _numbers(line.split())) and len(values) == len(names):
-            cells = dict(zip(names, values, strict=True))
-            names = []
-            if {"%idle", "%iowait"} <= set(cells) and all(0 <= v <= 100 for v in values):
-                yield cells
-
-
-def _iostat_drives(text: str) -> Iterator[list[dict[str, float]]]:
-    """Yield the drives of each report: a value for each column of each."""
-    names: list[str] = []
-    report: list[dict[str, float]] = []
-    for line in [*text.splitlines(), "Device /s"]:
-        words = line.split()
-        if words and words[0].rstrip(":") == "Device":
-            if report:
-                yield report
-            names, report = words[1:], []
-        elif names and len(words) == len(names) + 1 and not _PASSIVE.match(words[0]):
-            values = _numbers(words[1:])
-            if values and min(values) >= 0:
-                report.append(dict(zip(names, values, strict=True)))
-
-
-def _numbers(words: list[str]) -> list[float]:
-    values = [texts.number(word) for word in words]
-    return [value for value in values if value is not None] if None not in values else []
-
-
-def _read_bytes(drive: dict[str, float]) -> float:
-    units = (("rkB/s", KIB), ("kB_read/s", KIB), ("rMB/s", MIB), ("MB_read/s", MIB),
-             ("rsec/s", 512), ("Blk_read/s", 512))  # fmt: skip
-    return next((drive[name] * unit for name, unit in units if name in drive), 0.0)
+def _read_bytes(drive: Row) -> float:
+    return next((drive[name] * unit for name, unit in _READ.items() if name in drive), 0.0)
 
 
 def is_free(text: str) -> bool:
@@ -153,46 +112,63 @@ def read_free(text: str) -> Found:
     heading = _FREE.search(text)
     names = heading[0].split() if heading is not None else []
     rows = [dict(zip(names, each[1].split(), strict=False)) for each in _FREE_ROW.finditer(text)]
-    sized = any(re.search(r"[A-Za-z]", row.get("total", "")) for row in rows)
-    totals = [_memory(row.get("total", "")) for row in rows]
-    available = [_memory(row.get("available", "")) for row in rows]
-    if not totals or totals[-1] is None:
+    total = _memory(rows[-1].get("total", "")) if rows else None
+    if total is None:
         raise UserError.of("diagnose.file.no-rows")
-    missed = [Message.of("diagnose.file.no-step-times")]
-    if not sized and totals[-1] < LEAST_MEMORY:
+    if all(row.get("total", "").isdigit() for row in rows) and total < LEAST_MEMORY:
         # -m and -g print plain numbers: nothing in the text tells which unit it was.
         return Found((), (Message.of("diagnose.file.free-unit"),))
-    host = {
-        "memory_total_bytes": totals[-1],
-        "memory_available_bytes": min(
-            (each for each in available if each is not None), default=None
-        ),
-    }
-    took = (Message.of("diagnose.file.reports", tool="free", count=len(rows)),)
-    return Found(took, tuple(missed), {"host": without_absent(host)})
-
-
-LEAST_MEMORY = 512 * MIB
-"""Of a computer that trains, read as the KiB that ``free`` prints; assumed."""
+    available = [size for row in rows if (size := _memory(row.get("available", ""))) is not None]
+    host = {"memory_total_bytes": total, "memory_available_bytes": min(available, default=None)}
+    took = Message.of("diagnose.file.reports", tool="free", count=len(rows))
+    missed = Message.of("diagnose.file.no-step-times")
+    return Found((took,), (missed,), {"host": without_absent(host)})
 
 
 def _memory(word: str) -> float | None:
     """Return bytes; a plain number counts KiB."""
-    if word.isdigit():
-        return int(word) * float(KIB)
-    return texts.size(word)
+    return texts.size(f"{word}KiB" if word.isdigit() else word)
+
+
+def _reports(
+    text: str, heading: re.Pattern[str], *, labelled: bool = False
+) -> list[list[tuple[str, Row]]]:
+    """Return the lines under each heading whose numbers fit it, with the word before them."""
+    names: list[str] = []
+    reports: list[list[tuple[str, Row]]] = []
+    for line in text.splitlines():
+        if (found := heading.match(line)) is not None:
+            names = found[1].split()
+            reports.append([])
+            continue
+        words = line.split()
+        label = words.pop(0) if labelled and words else ""
+        values = [value for word in words if (value := texts.number(word)) is not None]
+        if reports and len(values) >= len(names) and min(values, default=-1) >= 0:
+            reports[-1].append((label, dict(zip(names, values, strict=False))))
+    return reports
+
+
+def _after_boot(reports: list[Any]) -> list[Any]:
+    """Return the reports but for the first, which is the mean since boot where there are more."""
+    return reports[1:] if len(reports) > 1 else reports
+
+
+def _host(tool: str, count: int, host: dict[str, Any], *more: str) -> Found:
+    """Return the means of so many reports, the first of which is left out if it can be."""
+    took = [Message.of("diagnose.file.reports", tool=tool, count=max(1, count - 1))]
+    if count == 1:
+        took.append(Message.of("diagnose.file.since-boot"))
+    missed = (Message.of(f"diagnose.file.{each}")
+              for each in ("no-step-times", "not-by-process", *more))  # fmt: skip
+    return Found(tuple(took), tuple(missed), {"host": without_absent(host)})
 
 
 def _mean(values: Iterable[float]) -> float:
     held = tuple(values)
-    return sum(held) / len(held) if held else 0.0
+    return sum(held) / len(held)
 
 
 def _share(value: float) -> float | None:
     """Return a share; None for what is none, as of a drive with several queues above 100 %."""
     return min(1.0, value) if 0 <= value <= 2 else None
-
-
-def _spread(values: Iterable[float]) -> dict[str, float] | None:
-    held = [min(1.0, max(0.0, value)) for value in values]
-    return {"mean": _mean(held), "low": min(held), "high": max(held)} if held else None

@@ -6,9 +6,8 @@ row an action; those of optimizer_step hold the forward and backward passes of i
 
 import re
 
-from trainwright.diagnose import budget
 from trainwright.diagnose.readers import texts
-from trainwright.diagnose.readers.found import Found, without_absent
+from trainwright.diagnose.readers.found import Found, step_budget
 from trainwright.messages import Message, UserError
 
 _HEADING = re.compile(r"\|[ \t]{0,80}Action[ \t]{1,500}\|[ \t]{0,80}Mean duration \(s\)")
@@ -18,7 +17,7 @@ _ACTIONS = {
     "transfer": re.compile(r"\[Strategy\]\w{1,99}\.batch_to_device$"),
     "forward": re.compile(r"\[Strategy\]\w{1,99}\.training_step$"),
     "backward": re.compile(r"\[Strategy\]\w{1,99}\.backward$"),
-    "update": re.compile(r"\[LightningModule\]\w{1,99}\.optimizer_step$"),
+    "optimizer": re.compile(r"\[LightningModule\]\w{1,99}\.optimizer_step$"),
 }
 
 
@@ -42,21 +41,15 @@ def read(text: str) -> Found:
         number, total = texts.number(cells[2]), texts.number(cells[3])
         if number and total is not None and min(number, total) >= 0:
             rows[action] = number, total
-    calls, inside = rows.get("batches", (0.0, 0.0))
+    calls, inside = rows.pop("batches", (0.0, 0.0))
     if not calls or not inside:
         raise UserError.of("diagnose.file.no-rows")
     # Validation copies batches too, and an optimizer may step once in several batches.
-    spent = {action: total / max(number, calls) for action, (number, total) in rows.items()}
-    step = spent["batches"] + spent.get("data_wait", 0.0) + spent.get("transfer", 0.0)
-    passes = spent.get("forward", 0.0) + spent.get("backward", 0.0)
-    update = max(0.0, spent["update"] - passes) if "update" in spent else None
-    parts = {name: spent.get(name) for name in ("data_wait", "transfer", "forward", "backward")}
-    steps = without_absent({"steps": int(calls), "seconds": step, "optimizer": update} | parts)
-    divided = budget.divided(
-        step,
-        {"input": spent.get("data_wait", 0.0), "transfer": spent.get("transfer", 0.0),
-         "compute": passes, "optimizer": update or 0.0},
-        Message.of("diagnose.budget.log"),
-    )  # fmt: skip
+    parts = {action: total / max(number, calls) for action, (number, total) in rows.items()}
+    step = inside / calls + parts.get("data_wait", 0.0) + parts.get("transfer", 0.0)
+    if "optimizer" in parts:
+        passes = parts.get("forward", 0.0) + parts.get("backward", 0.0)
+        parts["optimizer"] = max(0.0, parts["optimizer"] - passes)
     took = Message.of("diagnose.file.lightning-steps", count=int(calls))
-    return Found((took,), (), {"steps": steps}, budget=divided)
+    steps = {"steps": int(calls), "seconds": step} | parts
+    return Found((took,), facts={"steps": steps}, budget=step_budget(step, parts))

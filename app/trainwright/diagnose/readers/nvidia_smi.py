@@ -1,11 +1,11 @@
-"""``nvidia-smi`` without options: the table, once or again and again (``-l``, ``watch``)."""
+"""``nvidia-smi`` as people read it: the table, once or again and again, and ``topo -m``."""
 
 import re
 from collections.abc import Iterator
 
 from trainwright.diagnose.readers import texts
-from trainwright.diagnose.readers.found import Found, GpuSample, sample_count
-from trainwright.messages import Message
+from trainwright.diagnose.readers.found import Found, GpuSample, of_gpus, sampled
+from trainwright.messages import Message, UserError
 
 _FIRST = re.compile(
     r"\| (?P<index>\d{1,3}) (?P<name>\S[^|\n]{0,60}?) (?:On|Off|N/A|WDDM|TCC|MCDM) \|"
@@ -13,11 +13,12 @@ _FIRST = re.compile(
 )
 """The first of a GPU's lines: index, name, persistence mode or driver model, bus."""
 _SECOND = re.compile(
-    r"\| ?(?P<fan>\d+%|N/A|ERR!?) (?P<temperature>\d+C|N/A) (?P<state>P\d{1,2}|N/A) "
-    r"(?P<power>[\d.]+W|N/A|ERR!?) ?/ ?(?P<limit>[\d.]+W|N/A) ?\|"
-    r" ?(?P<used>\d+ ?MiB|N/A) ?/ ?(?P<total>\d+ ?MiB|N/A) ?\| ?(?P<load>\d+%|N/A|ERR!?)"
+    r"\| ?(?:\d+%|N/A|ERR!?) (?P<temperature_c>\d+C|N/A) (?P<performance_state>P\d{1,2}|N/A) "
+    r"(?P<power_w>[\d.]+W|N/A|ERR!?) ?/ ?(?P<power_limit_w>[\d.]+W|N/A) ?\|"
+    r" ?(?P<memory_used_bytes>\d+ ?MiB|N/A) ?/ ?(?P<memory_total_bytes>\d+ ?MiB|N/A) ?\|"
+    r" ?(?P<utilisation>\d+%|N/A|ERR!?)"
 )
-"""The second: fan, temperature, performance state, power, memory, utilisation."""
+"""The second, by the fields of a sample; the fan stands before them."""
 _PROCESS = re.compile(
     r"\| (?P<index>\d{1,3}) (?:\S{1,20} \S{1,20} )?(?P<pid>\d+) (?P<type>C|G|C\+G|M\+C) "
     r"(?P<name>\S[^|\n]{0,60}?) (?P<memory>\d+MiB|N/A) ?\|"
@@ -34,39 +35,51 @@ def recognised(text: str) -> bool:
 def read(text: str) -> Found:
     """Return the GPUs of all tables in a text."""
     text = texts.squeezed(text)
-    samples = tuple(_samples(text))
-    missed = [Message.of("diagnose.file.no-step-times")]
-    if any(each.utilisation is None for each in samples):
-        missed.append(Message.of("diagnose.file.no-utilisation"))
+    samples = tuple(panels(text, _FIRST, _SECOND))
+    missed = []
+    if any("utilisation" not in each.readings for each in samples):
+        missed.append("no-utilisation")
     if _SLICE.search(text):
-        missed.append(Message.of("diagnose.file.slices"))
-    took = [*sample_count(samples)]
+        missed.append("slices")
     working = {each["pid"] for each in _PROCESS.finditer(text) if "C" in each["type"]}
-    if working:
-        took.append(Message.of("diagnose.file.gpu-processes", count=len(working)))
-    return Found(tuple(took), tuple(missed), gpus=samples)
+    took = [Message.of("diagnose.file.gpu-processes", count=len(working))] if working else []
+    return of_gpus(samples, *took, missed=missed)
 
 
-def _samples(text: str) -> Iterator[GpuSample]:
-    first = None
+def panels(text: str, first: re.Pattern[str], second: re.Pattern[str]) -> Iterator[GpuSample]:
+    """Yield the GPUs whose name stands in one line, and their readings in a later one."""
+    named = None
     for line in text.splitlines():
-        if (start := _FIRST.search(line)) is not None:
-            first = start
-        elif first is not None and (rest := _SECOND.search(line)) is not None:
-            yield _sample(first, rest)
-            first = None
+        if (found := first.search(line)) is not None:
+            named = found
+        elif named is not None and (found := second.search(line)) is not None:
+            whole = {} if named["name"].endswith("..") else {"name": named["name"]}
+            yield sampled(named["index"], found.groupdict() | whole)
+            named = None
 
 
-def _sample(first: re.Match[str], rest: re.Match[str]) -> GpuSample:
-    state = rest["state"].removeprefix("P")
-    return GpuSample(
-        index=int(first["index"]),
-        name=first["name"] if not first["name"].endswith("...") else None,
-        utilisation=texts.percent(rest["load"]),
-        power_w=texts.number(rest["power"]),
-        power_limit_w=texts.number(rest["limit"]),
-        temperature_c=texts.number(rest["temperature"]),
-        performance_state=int(state) if state.isdigit() and int(state) <= 15 else None,
-        memory_used_bytes=texts.size(rest["used"]),
-        memory_total_bytes=texts.size(rest["total"]),
-    )
+_MATRIX = re.compile(r"^[ \t]{1,80}GPU0[ \t][^\n]*CPU Affinity", re.MULTILINE)
+_ROW = re.compile(r"^GPU\d{1,2}[ \t]+([^\n]*)$", re.MULTILINE)
+_PCIE = ("PIX", "PXB", "PHB", "NODE", "SYS")
+"""Ways over PCIe, by the legend under the matrix; ``NV#`` counts links of NVLink."""
+
+
+def is_matrix(text: str) -> bool:
+    """Return whether this is the matrix of ``topo -m``."""
+    return _MATRIX.search(text) is not None
+
+
+def read_matrix(text: str) -> Found:
+    """Return the slowest kind of link between two GPUs.
+
+    Raises:
+        UserError: no row names one.
+    """
+    rows = [each[1].split() for each in _ROW.finditer(text)]
+    cells = [cell for row in rows for cell in row[: len(rows)]]
+    by_pcie = any(cell in _PCIE for cell in cells)
+    if not by_pcie and not any(re.fullmatch(r"NV\d{1,2}", cell) for cell in cells):
+        raise UserError.of("diagnose.file.no-pairs")
+    took = Message.of("diagnose.file.gpus", count=len(rows))
+    facts = {"setup": {"link": "pcie" if by_pcie else "nvlink"}}
+    return Found((took,), (Message.of("diagnose.file.no-step-times"),), facts)

@@ -1,22 +1,32 @@
 """``key_averages().table()`` of torch.profiler."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trainwright.diagnose import budget
 from trainwright.diagnose.measures.names import family, host_family
 from trainwright.diagnose.readers import texts
-from trainwright.diagnose.readers.found import Found, without_absent
+from trainwright.diagnose.readers.found import (
+    MOST_ROWS,
+    Found,
+    profile_rows,
+    share,
+    without_absent,
+)
 from trainwright.messages import Message, UserError
 
 _HEADING = re.compile(r"^ *Name {2}.*Self CPU.*$", re.MULTILINE)
 _TOTAL = re.compile(r"Self (?P<device>\w+) time total: (?P<time>[\d.]+\w+)")
+_DEVICE = re.compile(r"Self ((?!CPU)\w+) %")
+_LAUNCH = re.compile(r"(cuda|hip)(Ext)?(Launch|GraphLaunch|ModuleLaunch)")
+_WAIT = re.compile(r"(cuda|hip)(Stream|Device|Event)Synchronize")
+_ALLOCATION = re.compile(r"(cuda|hip)(Malloc|Free)$")
+_DEVICES = {"CUDA": "cuda", "XPU": "xpu", "HIP": "rocm", "MPS": "mps"}
+_LOADER = "enumerate(DataLoader)#"
 WITHOUT_WORKERS = "_SingleProcessDataLoaderIter"
 """torch's iterator of a DataLoader with num_workers=0."""
-MOST_ROWS = 50
-"""Rows that a record holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +37,30 @@ class Row:
     calls: float
     host_self: float
     host_total: float
-    device_self: float
     device_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows, and the seconds that they share."""
+
+    rows: Sequence[Row]
+    steps: int
+    """None are known: 0."""
+    whole: float
+    """The host's."""
+    device: float | None
+
+    def calls(self, words: re.Pattern[str]) -> float | None:
+        """Return the calls of a step whose names begin so; None where there are none."""
+        found = [row.calls for row in self.rows if words.match(row.name)]
+        return sum(found) / (self.steps or 1) if found else None
+
+    @property
+    def loader(self) -> float | None:
+        """Seconds in the loader."""
+        found = [row.host_total for row in self.rows if row.name.startswith(_LOADER)]
+        return sum(found) if found else None
 
 
 def recognised(text: str) -> bool:
@@ -49,19 +81,19 @@ def read(text: str) -> Found:
     if not rows or host <= 0:
         raise UserError.of("diagnose.file.no-rows")
     steps, whole = _steps(rows)
-    if whole is None:
-        whole = host
+    table = Table(rows, steps, whole or host, device)
     took = [Message.of("diagnose.file.table", rows=len(rows))]
     missed = [Message.of("diagnose.file.table-no-gaps")]
+    facts = {"profile": _profile(table), "setup": _setup(rows, next(iter(totals), None))}
     if steps:
         took.append(Message.of("diagnose.file.table-steps", count=steps))
+        wait = min(table.loader, table.whole) if table.loader is not None else None
+        times = {"seconds": table.whole, "data_wait": wait, "device_seconds": device}
+        a_step = {name: each / steps for name, each in without_absent(times).items()}
+        facts["steps"] = {"steps": steps} | a_step
     else:
         missed.append(Message.of("diagnose.file.no-steps"))
-    facts = {
-        "profile": _profile(rows, whole, device, steps or 1),
-        "setup": _setup(rows, tuple(totals)),
-    } | ({"steps": _step_times(rows, whole, device, steps)} if steps else {})
-    return Found(tuple(took), tuple(missed), facts, budget=_budget(rows, whole, steps))
+    return Found(tuple(took), tuple(missed), facts, budget=_budget(table))
 
 
 def _rows(text: str) -> Iterator[Row]:
@@ -69,142 +101,90 @@ def _rows(text: str) -> Iterator[Row]:
     if heading is None:
         return
     names = re.split(r" {2,}", heading[0].strip())
+    device = next((found[1] for each in names if (found := _DEVICE.fullmatch(each))), "CUDA")
     for line in text[heading.end() :].splitlines():
         if line.startswith("Self ") or len(names) < 3:
             return
-        cells = re.split(r" {2,}", line.strip())
-        if len(cells) == len(names) and set(cells[0]) != {"-"}:
-            yield _row(dict(zip(names, cells, strict=True)))
+        words = re.split(r" {2,}", line.strip())
+        if len(words) != len(names) or set(words[0]) == {"-"}:
+            continue
+        cells = dict(zip(names, words, strict=True))
+        own = texts.seconds(cells.get("Self CPU", "")) or 0.0
+        yield Row(
+            name=cells["Name"][:500],
+            calls=texts.number(cells.get("# of Calls", "")) or 0.0,
+            host_self=own,
+            host_total=texts.seconds(cells.get("CPU total", "")) or own,
+            device_share=texts.percent(cells.get(f"Self {device} %", "")) or 0.0,
+        )
 
 
-def _row(cells: dict[str, str]) -> Row:
-    device = next((n[5:-2] for n in cells if re.fullmatch(r"Self (?!CPU)\w+ %", n)), "CUDA")
-
-    def time(name: str) -> float:
-        return texts.seconds(cells.get(name, "")) or 0.0
-
-    return Row(
-        name=cells["Name"][:500],
-        calls=texts.number(cells.get("# of Calls", "")) or 0.0,
-        host_self=time("Self CPU"),
-        host_total=time("CPU total") or time("Self CPU"),
-        device_self=time(f"Self {device}"),
-        device_share=texts.percent(cells.get(f"Self {device} %", "")) or 0.0,
-    )
-
-
-def _steps(rows: tuple[Row, ...]) -> tuple[int, float | None]:
+def _steps(rows: Sequence[Row]) -> tuple[int, float | None]:
     """Return how many steps there were, and the time of all where an annotation says it."""
     for row in rows:
         if row.name.startswith("ProfilerStep") and row.calls:
             return int(row.calls), row.host_total or None
-    for start in ("Optimizer.step#", "enumerate(DataLoader)#"):
+    for start in ("Optimizer.step#", _LOADER):
         if calls := max((row.calls for row in rows if row.name.startswith(start)), default=0):
             return int(calls), None
     return 0, None
 
 
-def _loader(rows: tuple[Row, ...]) -> float | None:
-    times = [row.host_total for row in rows if row.name.startswith("enumerate(DataLoader)#")]
-    return sum(times) if times else None
-
-
-def _step_times(
-    rows: tuple[Row, ...], whole: float, device: float | None, steps: int
-) -> dict[str, Any]:
-    wait = _loader(rows)
-    return without_absent({
-        "steps": steps,
-        "seconds": whole / steps,
-        "data_wait": min(wait, whole) / steps if wait is not None else None,
-        "device_seconds": device / steps if device is not None else None,
-    })  # fmt: skip
-
-
-def _calls(rows: tuple[Row, ...], words: re.Pattern[str]) -> float | None:
-    found = [row.calls for row in rows if words.match(row.name)]
-    return sum(found) if found else None
-
-
-_LAUNCH = re.compile(r"(cuda|hip)(Ext)?(Launch|GraphLaunch|ModuleLaunch)")
-_WAIT = re.compile(r"(cuda|hip)(Stream|Device|Event)Synchronize")
-_ALLOCATION = re.compile(r"(cuda|hip)(Malloc|Free)$")
-
-
-def _profile(
-    rows: tuple[Row, ...], whole: float, device: float | None, steps: int
-) -> dict[str, Any]:
-    launches, waits = _calls(rows, _LAUNCH), _calls(rows, _WAIT)
-    allocations = _calls(rows, _ALLOCATION)
-    launching = sum(row.host_self for row in rows if _LAUNCH.match(row.name))
-    loader = _loader(rows)
+def _profile(table: Table) -> dict[str, Any]:
+    steps, whole, loader = table.steps or 1, table.whole, table.loader
+    launches = table.calls(_LAUNCH)
+    launching = sum(row.host_self for row in table.rows if _LAUNCH.match(row.name))
+    functions = sorted(table.rows, key=lambda row: -row.host_total)[:MOST_ROWS]
     return without_absent({
         "step_seconds": whole / steps,
-        "idle": max(0.0, 1 - device / whole) if device is not None else None,
-        "data_loader": min(1.0, loader / whole) if loader is not None else None,
-        "launches_a_step": launches / steps if launches is not None else None,
+        "idle": share(1 - table.device / whole) if table.device is not None else None,
+        "data_loader": share(loader / whole) if loader is not None else None,
+        "launches_a_step": launches,
         "launch_seconds": launching / steps if launches is not None else None,
-        "synchronise_calls": waits / steps if waits is not None else None,
-        "allocation_calls": allocations / steps if allocations is not None else None,
-        "top": _top(rows, whole, device, steps),
+        "synchronise_calls": table.calls(_WAIT),
+        "allocation_calls": table.calls(_ALLOCATION),
+        "top": profile_rows(_operators(table), table.device or whole, steps),
         "host_top": [
-            {
-                "name": row.name,
-                "share": min(1.0, row.host_total / whole),
-                "calls": row.calls / steps,
-            }
-            for row in sorted(rows, key=lambda row: -row.host_total)[:MOST_ROWS]
+            {"name": row.name, "share": share(row.host_total / whole), "calls": row.calls / steps}
+            for row in functions
             if row.host_total > 0 and not row.name.startswith("ProfilerStep")
         ],
     })  # fmt: skip
 
 
-def _top(
-    rows: tuple[Row, ...], whole: float, device: float | None, steps: int
-) -> list[dict[str, Any]]:
-    """Return the operators by the device's time; by the processor's where there is no device.
+def _operators(table: Table) -> Iterator[tuple[str, float, float]]:
+    """Yield names, seconds and calls by the device's time; by the processor's where it has none.
 
     An operator's own device time holds that of its kernels, so the kernels' rows stand for both.
     """
-    if device is None:
-        own = [(row, row.host_self / whole) for row in rows if host_family(row.name) != "loader"]
-    else:
-        kernels = [row for row in rows if row.device_share > 0 and row.host_self == 0]
-        own = [(row, row.device_share) for row in kernels or rows]
-    return [
-        {
-            "name": row.name,
-            "share": min(1.0, share),
-            "calls": row.calls / steps,
-            "seconds": (share * (device or whole)) / row.calls if row.calls else 0.0,
-        }
-        for row, share in sorted(own, key=lambda each: -each[1])[:MOST_ROWS]
-        if share > 0 and not row.name.startswith("ProfilerStep")
-    ]
+    kernels = [row for row in table.rows if row.device_share > 0 and row.host_self == 0]
+    for row in (kernels or table.rows) if table.device is not None else table.rows:
+        spent = row.host_self if table.device is None else row.device_share * table.device
+        fed = table.device is None and host_family(row.name) == "loader"
+        if not fed and not row.name.startswith("ProfilerStep"):
+            yield row.name, spent, row.calls
 
 
-def _setup(rows: tuple[Row, ...], devices: tuple[str, ...]) -> dict[str, Any]:
+def _setup(rows: Sequence[Row], told: str | None) -> dict[str, Any]:
     names = " ".join(row.name for row in rows)
-    known = {"CUDA": "cuda", "XPU": "xpu", "HIP": "rocm", "MPS": "mps"}
-    device = known.get(devices[0].upper()) if devices else None
-    if not devices and "mkldnn" in names and "cuda" not in names.lower():
+    device = _DEVICES.get(told.upper()) if told is not None else None
+    if told is None and "mkldnn" in names and "cuda" not in names.lower():
         device = "cpu"
     return without_absent(
         {"device": device, "num_workers": 0 if WITHOUT_WORKERS in names else None}
     )
 
 
-def _budget(rows: tuple[Row, ...], whole: float, steps: int) -> budget.Budget:
+def _budget(table: Table) -> budget.Budget:
     """Return the host's time, divided: what its rows took themselves sums to the table's total."""
-    parts: dict[budget.Use, float] = {"input": _loader(rows) or 0.0}
-    for row in rows:
-        if row.name.startswith(("enumerate(DataLoader)#", "ProfilerStep")):
-            continue
-        parts[_use(row.name)] = parts.get(_use(row.name), 0.0) + row.host_self
-    times = steps or 1
-    spent = {use: seconds / times for use, seconds in parts.items()}
+    spent: dict[budget.Use, float] = {"input": table.loader or 0.0}
+    for row in table.rows:
+        if not row.name.startswith((_LOADER, "ProfilerStep")):
+            spent[_use(row.name)] = spent.get(_use(row.name), 0.0) + row.host_self
+    times = table.steps or 1
+    parts = {use: seconds / times for use, seconds in spent.items()}
     source = Message.of("diagnose.budget.table")
-    return budget.divided(whole / times, spent, source, of_step=steps > 0)
+    return budget.divided(table.whole / times, parts, source, of_step=table.steps > 0)
 
 
 def _use(name: str) -> budget.Use:

@@ -6,28 +6,32 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from trainwright.diagnose.measures.names import host_family
-from trainwright.diagnose.readers.found import Found
+from trainwright.diagnose.readers.found import MOST_ROWS, Found, share
 from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
 
 _PROCESS = re.compile(r"^Process (\d+): ", re.MULTILINE)
+_THREADS = re.compile(r"^Thread ", re.MULTILINE)
 _THREAD = re.compile(
     r"^Thread (?P<id>\S+)(?: \((?P<state>[\w+ ]+)\))?(?:: \"(?P<name>[^\"\n]*)\")?\s*$"
 )
 _FRAME = re.compile(
     r"^ {2,}(?P<function>\S.{0,500}?) \((?P<file>[^()\n]{1,1000}?)(?::(?P<line>\d+))?\) {0,80}$"
 )
+_CALL = re.compile(r" \([^()]{1,500}\.py(?::\d{1,7})?\)$")
+_LINE = re.compile(r"\.py:\d{1,7}\)$")
+_SCHEMA = "speedscope.app/file-format-schema"
 FEW_STACKS = 10
 """Fewer are glances, whose shares say nothing; assumed."""
-MOST_ROWS = 50
 MOST_NAME = 500
+
+Stack = tuple[Sequence[str], float]
+"""Calls, and how long or how often they were seen."""
 
 
 def is_dump(text: str) -> bool:
     """Return whether this is what ``py-spy dump`` prints."""
-    return (
-        _PROCESS.search(text) is not None and re.search(r"^Thread ", text, re.MULTILINE) is not None
-    )
+    return _PROCESS.search(text) is not None and _THREADS.search(text) is not None
 
 
 def read_dump(text: str) -> Found:
@@ -39,13 +43,11 @@ def read_dump(text: str) -> Found:
     stacks = [stack for stack in _main_stacks(text) if stack]
     if not stacks:
         raise UserError.of("diagnose.file.no-stack")
-    took = [Message.of("diagnose.file.dumps", count=len(stacks))]
+    took = Message.of("diagnose.file.dumps", count=len(stacks))
     if len(stacks) < FEW_STACKS:
-        took.append(_now(stacks[-1]))
-        missed = (Message.of("diagnose.file.few-dumps", count=FEW_STACKS),)
-        return Found(tuple(took), missed)
-    facts = {"profile": {"host_top": _rows((stack, 1.0) for stack in stacks)}}
-    return Found(tuple(took), (Message.of("diagnose.file.no-step-times"),), facts)
+        missed = Message.of("diagnose.file.few-dumps", count=FEW_STACKS)
+        return Found((took, _now(stacks[-1])), (missed,))
+    return _shares(((stack, 1.0) for stack in stacks), len(stacks), took)
 
 
 def _main_stacks(text: str) -> Iterator[list[str]]:
@@ -61,9 +63,8 @@ def _main_stacks(text: str) -> Iterator[list[str]]:
                 threads.append((thread["name"] or "", []))
             elif threads and (frame := _FRAME.match(line)) is not None:
                 threads[-1][1].append(f"{frame['function']} ({frame['file']})"[:MOST_NAME])
-        named = [stack for name, stack in threads if name == "MainThread"]
-        if named or threads:
-            yield named[0] if named else threads[0][1]
+        stacks = [stack for _, stack in sorted(threads, key=lambda each: each[0] != "MainThread")]
+        yield from stacks[:1]
 
 
 def _now(stack: Sequence[str]) -> Message:
@@ -76,23 +77,26 @@ def _now(stack: Sequence[str]) -> Message:
     return Message.of("diagnose.file.now", function=one_line(stack[0], 80))
 
 
-def _rows(stacks: Iterable[tuple[Sequence[str], float]]) -> list[dict[str, Any]]:
-    """Return each function's share of the time, what it calls included."""
+def _shares(stacks: Iterable[Stack], count: int, took: Message) -> Found:
+    """Return each function's share of the time, what it calls included; of few samples none.
+
+    Raises:
+        UserError: no time was spent.
+    """
     total, inside = 0.0, dict[str, float]()
     for stack, weight in stacks:
         total += weight
-        for name in set(stack):
+        for name in dict.fromkeys(stack):
             inside[name] = inside.get(name, 0.0) + weight
     if total <= 0:
         raise UserError.of("diagnose.file.no-stack")
-    largest = sorted(inside.items(), key=lambda each: -each[1])
-    known = [each for each in largest if host_family(each[0]) is not None]
-    kept = dict(known[: MOST_ROWS // 2]) | dict(largest[:MOST_ROWS])
-    rows = [{"name": name, "share": min(1.0, spent / total)} for name, spent in kept.items()]
-    return sorted(rows[:MOST_ROWS], key=lambda row: -float(str(row["share"])))
-
-
-_CALL = re.compile(r" \([^()]{1,500}\.py(?::(?P<line>\d{1,7}))?\)$")
+    largest = sorted(inside, key=lambda name: -inside[name])
+    known = [name for name in largest if host_family(name) is not None]
+    kept = dict.fromkeys((*known[: MOST_ROWS // 2], *largest))
+    rows = [{"name": name, "share": share(inside[name] / total)}
+            for name in sorted([*kept][:MOST_ROWS], key=lambda name: -inside[name])]  # fmt: skip
+    facts = {"profile": {"host_top": rows}} if count >= FEW_STACKS else {}
+    return Found((took,), (Message.of("diagnose.file.no-step-times"),), facts)
 
 
 def is_raw(text: str) -> bool:
@@ -110,32 +114,22 @@ def read_raw(text: str) -> Found:
     Raises:
         UserError: no line is a stack.
     """
-    stacks = []
+    stacks: list[Stack] = []
     for line in text.splitlines():
         calls, _, count = line.rpartition(" ")
         if calls and count.isdigit() and len(count) < 10:
-            names = [_CALL.sub(_without_line, each)[:MOST_NAME] for each in calls.split(";")]
+            names = [_LINE.sub(".py)", each)[:MOST_NAME] for each in calls.split(";")]
             stacks.append((names, float(count)))
-    return _of_samples(_rows(stacks), int(sum(weight for _, weight in stacks)))
+    return _of_samples(stacks, int(sum(weight for _, weight in stacks)))
 
 
-def _without_line(call: re.Match[str]) -> str:
-    return call[0].replace(f":{call['line']})", ")") if call["line"] else call[0]
-
-
-def _of_samples(rows: list[dict[str, Any]], count: int) -> Found:
-    facts = {"profile": {"host_top": rows}} if count >= FEW_STACKS else {}
-    took = Message.of("diagnose.file.samples", count=count)
-    return Found((took,), (Message.of("diagnose.file.no-step-times"),), facts)
+def _of_samples(stacks: Iterable[Stack], count: int) -> Found:
+    return _shares(stacks, count, Message.of("diagnose.file.samples", count=count))
 
 
 def is_speedscope(text: str) -> bool:
     """Return whether this is a file of speedscope."""
-    start = text[:4096]
-    return text.lstrip().startswith("{") and (
-        "speedscope.app/file-format-schema" in start
-        or "speedscope.app/file-format-schema" in text[-4096:]
-    )
+    return text.lstrip().startswith("{") and (_SCHEMA in text[:4096] or _SCHEMA in text[-4096:])
 
 
 def read_speedscope(text: str) -> Found:
@@ -148,10 +142,9 @@ def read_speedscope(text: str) -> Found:
         data = json.loads(text)
         frames = [_frame(each) for each in data["shared"]["frames"]]
         profile = _main_profile(data["profiles"])
-        rows = _rows(_weighted(profile, frames))
+        return _of_samples(list(_weighted(profile, frames)), len(profile["samples"]))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         raise UserError.of("diagnose.file.broken-json", format="speedscope") from None
-    return _of_samples(rows, len(profile["samples"]))
 
 
 def _main_profile(profiles: list[Any]) -> Any:
@@ -166,7 +159,7 @@ def _frame(frame: Any) -> str:
     return (f"{name} ({file})" if file and "(" not in name else name)[:MOST_NAME]
 
 
-def _weighted(profile: Any, frames: list[str]) -> Iterator[tuple[list[str], float]]:
+def _weighted(profile: Any, frames: list[str]) -> Iterator[Stack]:
     weights = profile.get("weights") or [1.0] * len(profile["samples"])
     for stack, weight in zip(profile["samples"], weights, strict=True):
         if not 0 <= float(weight) < 1e18:

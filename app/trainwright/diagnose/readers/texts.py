@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Mapping
 
 _UTF16 = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _ESCAPES = re.compile(
@@ -9,9 +10,12 @@ _ESCAPES = re.compile(
 )
 """ANSI: control sequences (ECMA-48), operating system commands (titles, links), and two-letter
 escapes."""
+NOT_WATCHDOG = "(?! ?Watchdog caught)"
+"""Behind a rank: NCCL's watchdog names the rank that waited, which is not a prefix."""
 _RANK = re.compile(
     r"^[ \t]*(?:"
-    r"\[(?:rank|default|worker)[ _]?\d{1,6}\]:?|\[\d{1,6}\]:"  # torchrun, accelerate
+    rf"\[(?:rank|default|worker)[ _]?\d{{1,6}}\]:?{NOT_WATCHDOG}"  # torchrun, accelerate
+    r"|\[\d{1,6}\]:"
     r"|(?:rank|node)[ _]?\d{1,6}[:|]"
     r"|\[\d{1,6},\d{1,6}\]<std(?:out|err)>:"  # mpirun --tag-output
     r"|\d{1,6}: (?=\D)"  # srun --label
@@ -91,31 +95,28 @@ def percent(word: str) -> float | None:
     return value / 100 if value is not None and 0 <= value <= 100 else None
 
 
-_BYTES = {
-    "": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mb": 1 << 20,
-    "mib": 1 << 20, "g": 1 << 30, "gb": 1 << 30, "gib": 1 << 30, "t": 1 << 40, "tb": 1 << 40,
-    "tib": 1 << 40, "byte": 1, "bytes": 1,
-}  # fmt: skip
+_AMOUNT = re.compile(r"(-?[\d.,]{1,40}) ?([A-Za-zμµ]{0,5})")
+_BYTES = {"": 1, "b": 1, "byte": 1, "bytes": 1} | {
+    prefix + ending: 1 << 10 * power
+    for power, prefix in enumerate("kmgt", 1)
+    for ending in ("", "i", "b", "ib")
+}
+_SECONDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "μs": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
 def size(word: str) -> float | None:
     """Return the bytes of ``9216MiB``, ``15Gi`` or ``12 GB``, which tools count in powers of 2."""
-    found = re.fullmatch(r"([\d.,]{1,40}) ?([A-Za-z]{0,5})", word.strip())
-    if found is None:
-        return None
-    unit = found[2].lower()
-    factor = _BYTES.get(unit if unit in _BYTES else unit.removesuffix("i"))
-    value = number(found[1])
-    return value * factor if factor is not None and value is not None else None
-
-
-_SECONDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "μs": 1e-6, "µs": 1e-6, "ns": 1e-9}
+    return _amount(word, _BYTES)
 
 
 def seconds(word: str) -> float | None:
     """Return the seconds of ``6.412s``, ``99.1ms`` or ``0.000us``."""
-    found = re.fullmatch(r"(-?[\d.,]{1,40}) ?([a-zμµ]{1,3})", word.strip())
-    if found is None or found[2] not in _SECONDS:
+    return _amount(word, _SECONDS)
+
+
+def _amount(word: str, units: Mapping[str, float]) -> float | None:
+    found = _AMOUNT.fullmatch(word.strip())
+    value = number(found[1]) if found is not None else None
+    if found is None or value is None or value < 0 or found[2].lower() not in units:
         return None
-    value = number(found[1])
-    return value * _SECONDS[found[2]] if value is not None and value >= 0 else None
+    return value * units[found[2].lower()]

@@ -11,15 +11,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from trainwright.diagnose import budget
 from trainwright.diagnose.readers import texts
-from trainwright.diagnose.readers.found import Found, GpuSample, gpu_readings, without_absent
+from trainwright.diagnose.readers.found import Found, GpuSample, gpu_readings, step_budget
 from trainwright.messages import Message, UserError
 
 Quantity = Literal[
-    "step", "data", "forward", "backward", "optimizer", "communication",
+    "step", "data_wait", "forward", "backward", "optimizer", "communication",
     "steps_s", "samples_s", "tokens_s", "load",
 ]  # fmt: skip
+"""Parts and rates have their names in a record."""
+PARTS: tuple[Quantity, ...] = (
+    "data_wait", "forward", "backward", "optimizer", "communication",
+)  # fmt: skip
+RATES: tuple[Quantity, ...] = ("steps_s", "samples_s", "tokens_s")
+_TIMED: set[Quantity] = {"step", "data_wait", *RATES}
+_PASSES: set[Quantity] = {"forward", "backward"}
 
 _TIME = r"(?:[ _-]?(?:time|step|microstep|compute))?"
 _PER = r"(?:/s(?:ec(?:ond)?)?|[ _]?per[ _]?sec(?:ond)?)"
@@ -28,8 +34,8 @@ _NAMES: dict[Quantity, str] = {
     "tokens_s": rf"tok(?:en)?s?{_PER}|tps|tgs|wps",
     "samples_s": rf"(?:curr)?(?:samples?|img|imgs|images?|examples?){_PER}",
     "steps_s": rf"(?:steps?|it|its|iters?|iterations|batch(?:es)?){_PER}|ups",
-    "data": r"(?:last[ _])?data(?:[ _-]?(?:loading|load|loader|wait))?(?:[ _-]?time)?"
-            r"|load(?:er|ing)?[ _-]?time|batch-generator",
+    "data_wait": r"(?:last[ _])?data(?:[ _-]?(?:loading|load|loader|wait))?(?:[ _-]?time)?"
+                 r"|load(?:er|ing)?[ _-]?time|batch-generator",
     "communication": rf"(?:comm|communication|(?:bwd_)?allreduce){_TIME}",
     "forward": rf"(?:forward|fwd){_TIME}",
     "backward": rf"(?:backward|bwd)(?:_inner)?{_TIME}",
@@ -80,33 +86,39 @@ _NOT_TRAINING = re.compile(
 
 _UNITS = {quantity: re.compile(names) for quantity, names in _NAMES.items()}
 _ERROR = re.compile(r"out of memory|OutOfMemoryError|Traceback \(most recent call last\)")
+_LOSS = re.compile(r"\bloss[\"']?[ :=]{1,5}[\"']?\d", re.IGNORECASE)
+_MILLISECONDS = re.compile(r"ms(?!g)|_microstep|^(?:fwd|bwd)|^step$")
+"""Megatron's and DeepSpeed's timers count them, also where no unit says so."""
+_MICROSECONDS = re.compile(r"us|µs")
 MOST_SECONDS = 86_400.0
 """Of a step; assumed: a day."""
 MOST_LINES = 1_000_000
+FEW_LOSSES = 2
+"""One may stand in a text about training; assumed."""
+FEW_LINES = 3
+"""With more, the first is left out as warm-up; assumed."""
+
+Values = dict[Quantity, float]
+"""Seconds, rates a second, shares."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one line says: seconds, rates a second, shares."""
+    """What one line says."""
 
     at: int | None
-    values: dict[Quantity, float]
+    """The step that it is about."""
+    values: Values
+
+    @property
+    def timed(self) -> bool:
+        """Whether it gives the time of a step, its parts, or a rate."""
+        return bool(_TIMED & set(self.values)) or set(self.values) >= _PASSES
 
 
 def recognised(text: str) -> bool:
     """Return whether a line gives the time of a step, its parts, or a rate."""
-    return any(map(_timed, _lines(text)))
-
-
-_TIMED: set[Quantity] = {"step", "data", "steps_s", "samples_s", "tokens_s"}
-_PASSES: set[Quantity] = {"forward", "backward"}
-
-
-def _timed(line: Line) -> bool:
-    return bool(_TIMED & set(line.values)) or set(line.values) >= _PASSES
-
-
-_LOSS = re.compile(r"\bloss[\"']?[ :=]{1,5}[\"']?\d", re.IGNORECASE)
+    return any(line.timed for line in _lines(text))
 
 
 def without_times(text: str) -> bool:
@@ -121,54 +133,64 @@ def read(text: str) -> Found:
         UserError: no line has a time or rate.
     """
     every = list(_lines(text))
-    lines = [line for line in every if _timed(line)]
+    lines = [line for line in every if line.timed]
     if not lines:
         raise UserError.of("diagnose.file.no-rows")
     if len(lines) > FEW_LINES:  # the first waits for workers to start and kernels to be chosen
         every = every[every.index(lines[0]) + 1 :]
         lines = lines[1:]
-    step, steps = _step_seconds(lines), _steps(lines)
-    if summed := step is None:
-        step = _sum_of_passes(every)
-    parts = _parts(every, step)
-    facts: dict[str, Any] = {"throughput": _throughput(lines)}
-    if step is not None:
-        facts["steps"] = {"steps": steps, "seconds": step} | parts
-    took = [Message.of("diagnose.file.log", count=len(lines))]
-    missed = [Message.of("diagnose.file.log-summed")] if summed and step is not None else []
-    missed += _missed(lines, step, parts, text)
-    loads = [value for line in lines if (value := line.values.get("load")) is not None]
-    samples = [GpuSample(0, utilisation=load) for load in loads]
-    if samples:
-        took.append(Message.of("diagnose.file.log-load"))
-        facts["gpus"] = gpu_readings(samples)
-    return Found(tuple(took), tuple(missed), {k: v for k, v in facts.items() if v},
-                 budget=_budget(step, parts))  # fmt: skip
-
-
-FEW_LOSSES = 2
-"""One may stand in a text about training; assumed."""
-FEW_LINES = 3
-"""With more, the first is left out as warm-up; assumed."""
-
-
-def _missed(
-    lines: list[Line], step: float | None, parts: dict[str, float], text: str
-) -> Iterator[Message]:
+    means = _means(every)
+    took, missed = [Message.of("diagnose.file.log", count=len(lines))], []
+    step = means.get("step")
+    if step is None and (rates := [each for line in lines if (each := line.values.get("steps_s"))]):
+        step = len(rates) / sum(rates)
+    if step is None and means.keys() >= _PASSES | {"optimizer"}:
+        step = sum(means.get(each, 0.0) for each in PARTS)
+        missed.append("log-summed")
+    # A part that is longer than the step is of something else.
+    parts: dict[str, float] = {
+        each: means[each]
+        for each in PARTS
+        if step is not None and means.get(each, step + 1) <= step
+    }
+    facts: dict[str, Any] = {"throughput": {each: means[each] for each in RATES if each in means}}
     if step is None:
-        yield Message.of("diagnose.file.log-no-step")
-    elif "data_wait" not in parts:
-        told = any("data" in line.values for line in lines)
-        yield Message.of("diagnose.file.log-data-longer" if told else "diagnose.file.log-no-data")
+        missed.append("log-no-step")
+    else:
+        facts["steps"] = {"steps": _steps(lines), "seconds": step} | parts
+        if "data_wait" not in parts:
+            missed.append("log-data-longer" if "data_wait" in means else "log-no-data")
     if _ERROR.search(text):
-        yield Message.of("diagnose.file.log-error")
+        missed.append("log-error")
+    if loads := [line.values["load"] for line in lines if "load" in line.values]:
+        took.append(Message.of("diagnose.file.log-load"))
+        facts["gpus"] = gpu_readings(GpuSample(0, {"utilisation": each}) for each in loads)
+    return Found(
+        tuple(took),
+        tuple(Message.of(f"diagnose.file.{each}") for each in missed),
+        {name: each for name, each in facts.items() if each},
+        budget=step_budget(step, parts) if step is not None and parts else None,
+    )  # fmt: skip
+
+
+def _means(lines: list[Line]) -> Values:
+    values: dict[Quantity, list[float]] = {}
+    for line in lines:
+        for quantity, value in line.values.items():
+            values.setdefault(quantity, []).append(value)
+    return {quantity: sum(held) / len(held) for quantity, held in values.items()}
+
+
+def _steps(lines: list[Line]) -> int:
+    """Return the steps that the lines span; where they are not numbered, one a line."""
+    at = [line.at for line in lines if line.at is not None]
+    risen = at and all(a <= b for a, b in pairwise(at))
+    return max(len(lines), at[-1] - at[0]) if risen else len(lines)
 
 
 def _lines(text: str) -> Iterator[Line]:
     whole_steps = "| fwd: " in text  # DeepSpeed, which prints them and each micro-step
-    for count, line in enumerate(text.splitlines()):
-        if count >= MOST_LINES:
-            return
+    for line in text.splitlines()[:MOST_LINES]:
         if (
             len(line) > 5000
             or (whole_steps and "fwd_microstep" in line)
@@ -176,7 +198,7 @@ def _lines(text: str) -> Iterator[Line]:
             or not any(each.isdigit() for each in line)
         ):
             continue
-        values: dict[Quantity, float] = {}
+        values: Values = {}
         for found in _PAIR.finditer(line.lower()):
             if _OF_MORE.search(line, max(0, found.start() - 20), found.start()):
                 continue
@@ -193,91 +215,23 @@ def _lines(text: str) -> Iterator[Line]:
             yield Line(int(next(filter(None, at.groups()))) if at else None, values)
 
 
-def _take(values: dict[Quantity, float], quantity: Quantity, word: str, unit: str) -> None:
+def _take(values: Values, quantity: Quantity, word: str, unit: str) -> None:
     """Note one value unless the line has given the quantity already; the name may hold the unit."""
     value = texts.number(word)
     if value is None:
         return
+    believed = True
     if quantity == "load":
         # 22 is per cent with and without its sign; 0.4 is a share unless the sign says otherwise.
         value = value / 100 if value > 1 or "%" in unit else value
         believed = value <= 1
-    elif quantity in _SECONDS:
+    elif quantity not in RATES:
         if "_inner" in unit:  # the whole of backward, read before, holds the exchange as well
             values.pop(quantity, None)
-        value *= _factor(unit)
+        if _MILLISECONDS.search(unit):
+            value *= 1e-3
+        elif _MICROSECONDS.search(unit):
+            value *= 1e-6
         believed = "%" not in unit and value <= MOST_SECONDS and (value > 0 or quantity != "step")
-    else:
-        believed = True
     if believed:
         values.setdefault(quantity, value)
-
-
-def _factor(unit: str) -> float:
-    """Return the seconds of a unit; Megatron's and DeepSpeed's timers count milliseconds."""
-    if re.search(r"ms(?!g)|_microstep|^(?:fwd|bwd)|^step$", unit):
-        return 1e-3
-    return 1e-6 if re.search(r"us|µs", unit) else 1.0
-
-
-_SECONDS = ("step", "data", "forward", "backward", "optimizer", "communication")
-
-
-def _mean(lines: list[Line], quantity: Quantity) -> float | None:
-    values = [line.values[quantity] for line in lines if quantity in line.values]
-    return sum(values) / len(values) if values else None
-
-
-def _step_seconds(lines: list[Line]) -> float | None:
-    """Return the mean time of a step; from the rate where no line has the time itself."""
-    timed = _mean(lines, "step")
-    rates = [line.values["steps_s"] for line in lines if line.values.get("steps_s")]
-    if timed is None and rates:
-        return len(rates) / sum(rates)
-    return timed
-
-
-def _sum_of_passes(lines: list[Line]) -> float | None:
-    """Return the mean of all parts together, where forward, backward and optimizer are known."""
-    passes: tuple[Quantity, ...] = ("forward", "backward", "optimizer")
-    means = [_mean(lines, each) for each in passes]
-    if None in means:
-        return None
-    besides: tuple[Quantity, ...] = ("communication", "data")
-    return sum(filter(None, means)) + sum(_mean(lines, each) or 0.0 for each in besides)
-
-
-def _steps(lines: list[Line]) -> int:
-    """Return the steps that the lines span; where they are not numbered, one a line."""
-    at = [line.at for line in lines if line.at is not None]
-    risen = at and all(a <= b for a, b in pairwise(at))
-    return max(len(lines), at[-1] - at[0]) if risen else len(lines)
-
-
-def _parts(lines: list[Line], step: float | None) -> dict[str, float]:
-    """Return the parts of a step that fit into it; a longer one is of something else."""
-    if step is None:
-        return {}
-    names: dict[str, Quantity] = {
-        "data_wait": "data", "forward": "forward", "backward": "backward",
-        "optimizer": "optimizer", "communication": "communication",
-    }  # fmt: skip
-    means = {name: _mean(lines, quantity) for name, quantity in names.items()}
-    return {name: mean for name, mean in means.items() if mean is not None and mean <= step}
-
-
-def _throughput(lines: list[Line]) -> dict[str, float]:
-    names: tuple[Quantity, ...] = ("steps_s", "samples_s", "tokens_s")
-    return without_absent({name: _mean(lines, name) for name in names})
-
-
-def _budget(step: float | None, parts: dict[str, float]) -> budget.Budget | None:
-    if step is None or not parts:
-        return None
-    spent: dict[budget.Use, float] = {
-        "input": parts.get("data_wait", 0.0),
-        "optimizer": parts.get("optimizer", 0.0),
-        "communication": parts.get("communication", 0.0),
-        "compute": parts.get("forward", 0.0) + parts.get("backward", 0.0),
-    }
-    return budget.divided(step, spent, Message.of("diagnose.budget.log"))
