@@ -32,6 +32,11 @@ class Part:
         return self.owned < self.count and self.price is not None and self.price.second_hand
 
 
+FAIR = 0.25
+"""Share of a price's growth by which speed must grow to be worth it: twice the price for a quarter
+more speed. Assumed; cards of one generation seldom give less."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What the next step of money buys."""
@@ -43,7 +48,12 @@ class Step:
     price: float
     """Of the whole computer."""
     gain: float
-    """By which the work goes faster: 0.4 is 40 %."""
+    """By which the work is expected to go faster: 0.4 is 40 %."""
+
+    @property
+    def worth(self) -> bool:
+        """Whether the speed is worth its price."""
+        return self.gain * (self.price - self.more) >= FAIR * self.more
 
 
 def _times(run: Quantity, times: float) -> Quantity:
@@ -110,6 +120,8 @@ class Candidate:
     next_step: Step | None = None
     doubt: Message | None = None
     """That another of the answer is expected to be faster, and why it does not lead."""
+    thrift: Message | None = None
+    """That a faster one costs more than its lead is worth, where it comes first for that."""
     others: tuple[Done, ...] = ()
     """The other workloads of the request, in its order."""
 

@@ -19,7 +19,7 @@ def counted(one: Candidate) -> float:
     GPUs rest on data sheets alone: a guess leads only where even a bad one would.
     """
     known = measured(one.build.gpus[0].record)
-    return (one.seconds or math.inf) if known else _latest(one)
+    return (one.seconds or math.inf) if known else latest(one)
 
 
 def doubted(ranked: Sequence[Candidate]) -> list[Candidate]:
@@ -35,15 +35,15 @@ def doubted(ranked: Sequence[Candidate]) -> list[Candidate]:
         return []
     first, *others = ranked
     rivals = [one for one in others if _as_fast(first, one)]
-    surest = min(rivals, key=_latest, default=first)
-    if _latest(surest) * WORTH > _latest(first):
+    surest = min(rivals, key=latest, default=first)
+    if latest(surest) * WORTH > latest(first):
         return [_guessed(first, others), *others]
     said = Message.of(
         "planner.surer",
         **_named("first", first),
         **_named("other", surest),
-        first_seconds=_latest(first),
-        other_seconds=_latest(surest),
+        first_seconds=latest(first),
+        other_seconds=latest(surest),
     )
     return [replace(surest, doubt=said), *(one for one in ranked if one is not surest)]
 
@@ -58,7 +58,7 @@ def _guessed(first: Candidate, others: Sequence[Candidate]) -> Candidate:
         **_named("other", faster),
         maker=faster.build.gpus[0].record.vendor,
         seconds=faster.seconds,
-        latest=_latest(faster),
+        latest=latest(faster),
     )
     return replace(first, doubt=said)
 
@@ -73,7 +73,7 @@ def _as_fast(first: Candidate, other: Candidate) -> bool:
     return math.log(two.value / one.value) <= spread
 
 
-def _latest(one: Candidate) -> float:
+def latest(one: Candidate) -> float:
     """Return the upper end of the time, which 95 of 100 keep."""
     time = one.time
     return math.inf if time is None else time.interval.high if time.interval else time.value

@@ -6,7 +6,14 @@ from datetime import date
 from typing import Generic, Self, TypeVar
 
 from trainwright.build.request import Request, Wishes
-from trainwright.catalog import GpuRecord, PartKind, PartRecord, list_parts
+from trainwright.catalog import (
+    BoardRecord,
+    CpuRecord,
+    GpuRecord,
+    PartKind,
+    PartRecord,
+    list_parts,
+)
 from trainwright.messages import Message
 from trainwright.prices import Currency, Item, Price, PriceBook, Total, price_book, price_of, total
 
@@ -23,9 +30,12 @@ GONE = {
     "Xe": date(2026, 1, 1),
     "Ada": date(2026, 2, 1),
     "RDNA 3": date(2026, 3, 1),
+    **dict.fromkeys(("Zen", "Zen+", "Zen 2", "Skylake", "Cypress Cove"), date(2024, 1, 1)),
+    **dict.fromkeys(("TR4", "sTRX4", "LGA1151", "LGA1200"), date(2024, 1, 1)),
 }
-"""Since when nobody sells cards of an architecture new, but what is left over at any price;
-assumed, a year after the first card of the next one, whose makers had ended the older by then."""
+"""Since when nobody sells cards and processors of an architecture, or boards of a socket, new, but
+what is left over at any price. Assumed: of cards a year after the first one of the next
+architecture, whose makers had ended the older by then; of the rest two years."""
 STILL_MADE = frozenset(("rtx-3060-12gb", "rtx-3050-6gb"))
 """Of those, what shops list new in 2026 (press)."""
 SEGMENTS = ("consumer", "workstation")
@@ -122,10 +132,16 @@ class Market:
         return _years(record.launch, self._book.today) <= SOLD_YEARS
 
     def _gone(self, record: Record) -> bool:
-        """Return whether no shop sells a card new."""
-        if not isinstance(record, GpuRecord) or record.id in STILL_MADE:
-            return False
-        return self._book.today >= GONE.get(record.architecture, date.max)
+        """Return whether no shop sells a card, processor or board new."""
+        match record:
+            case GpuRecord() | CpuRecord():
+                generation = record.architecture
+            case BoardRecord():
+                generation = record.socket
+            case _:
+                return False
+        since = GONE.get(generation, date.max)
+        return record.id not in STILL_MADE and self._book.today >= since
 
     def used(self, record: Record) -> Price | None:
         """Return what a used part changes hands for; None where nobody knows."""

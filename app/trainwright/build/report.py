@@ -67,11 +67,13 @@ def candidate_as_json(one: Candidate, language: Language = "en") -> dict[str, An
                 "more": step.more,
                 "price": step.price,
                 "gain": step.gain,
+                "worth": step.worth,
             }
             if step
             else None
         ),
         "doubt": render(one.doubt, language) if one.doubt is not None else None,
+        "thrift": render(one.thrift, language) if one.thrift is not None else None,
         "run": run_as_json(cost_of(one)),
     }
 
@@ -150,6 +152,7 @@ def upgrades_as_json(found: Upgrades, language: Language = "en") -> dict[str, An
                 "along": list(one.along),
                 "freed": [_part(part) for part in one.freed],
                 "replaced": render(one.replaced, language) if one.replaced else None,
+                "idle": render(one.idle, language) if one.idle else None,
                 "resale": one.resale.low if one.resale else None,
                 "total": one.total.expected,
                 "total_interval": [one.total.low, one.total.high],

@@ -32,6 +32,7 @@ from trainwright.build.shortfall import shortfall, surer
 from trainwright.build.sizing import steps
 from trainwright.build.speeds import COUNTS, Cards, Speeds, shares
 from trainwright.build.systems import LARGEST_CARD, complete
+from trainwright.build.thrift import thrifty
 from trainwright.build.works import Together, Works, plans_of, works_of
 from trainwright.catalog import GpuRecord
 from trainwright.machine.build import CircuitName
@@ -158,7 +159,7 @@ class _Search:
         punctual = [one for one in builds if self.run.ends(one.seconds)]
         late = self._late(builds, ladder) if builds and not punctual else ()
         builds = punctual or builds
-        builds = doubted(sorted(builds, key=counted))
+        builds = thrifty(doubted(sorted(builds, key=counted)))
         systems = self._systems(builds)
         cheapest = None if builds or systems else self._cheapest(choices, ladder)
         return Builds(
@@ -401,7 +402,7 @@ class _Search:
         best = min(near, key=lambda one: one.counted, default=None)
         outcome, cost = self.shown[_key(first)]
         step = self._step(outcome, cost, best) if best is not None else None
-        if step is None or step.gain < STEP or best is None:
+        if step is None or step.gain < STEP or not step.worth or best is None:
             yield Message.of("planner.note.tenth-nothing")
             return
         name, count = best.cards.record.name, best.cards.count
@@ -423,16 +424,21 @@ class _Search:
                 yield Message.of(f"planner.barred.{why}", gpu=name, count=count)
 
     def _next(self, outcome: Outcome, cost: float, ladder: list[Outcome]) -> Step | None:
-        """Return the cheapest computer that is faster by something that one notices."""
-        goal = outcome.counted / (1 + STEP)
-        better = [one for one in ladder if one.counted <= goal and one.cost > cost]
-        if not better:
-            return None
-        return self._step(outcome, cost, min(better, key=lambda one: one.cost))
+        """Return the cheapest computer that is faster by something that one notices.
+
+        Those whose speed is worth its price come before the others.
+        """
+        better = [one for one in ladder if one.counted < outcome.counted and one.cost > cost]
+        found = [self._step(outcome, cost, one) for one in better]
+        noticed = [step for step in found if step.gain >= STEP]
+        return min(noticed, key=lambda step: (not step.worth, step.price), default=None)
 
     def _step(self, outcome: Outcome, cost: float, next_one: Outcome) -> Step:
-        """Return what a dearer computer has more than one that is bought for ``cost``."""
-        gain = outcome.counted / next_one.counted - 1
+        """Return what a dearer computer has more than one that is bought for ``cost``.
+
+        Expected times are compared, also where one of them is ranked by its upper end.
+        """
+        gain = outcome.seconds / next_one.seconds - 1
         return Step(change(outcome, next_one), next_one.cost - cost, next_one.cost, gain)
 
     def _points(self, ladder: list[Outcome], builds: list[Candidate]) -> list[Point]:

@@ -145,8 +145,8 @@ class Speeds:
 
     def _first(self, cards: Cards) -> Speed | None:
         """Return the speed with whole copies on the cards, or shared out where it changes less."""
-        shared = self._sharded(cards)
-        plans = [self.plan] if shared is None else [self.plan, shared]
+        shared, copied = self._sharded(cards), batched(self.plan, cards.count)
+        plans = [copied] if shared is None else [copied, shared]
         if (cards.record.id, 1) in self._quick and not self._copies(cards):
             plans.reverse()  # copies change the training on several cards as they do on one
         found: Speed | None = None
@@ -171,7 +171,8 @@ class Speeds:
         None where nobody can say.
         """
         shared = self._sharded(cards)
-        for plan in (shared, self.plan) if shared is not None else (self.plan,):
+        copied = batched(self.plan, cards.count)
+        for plan in (shared, copied) if shared is not None else (copied,):
             if (facts := self._known(plan, cards)) is not None:
                 return shortage(Search(plan, facts, self.sources)), plan is shared
         return None, False
@@ -180,12 +181,13 @@ class Speeds:
         """Return the plan with the weights shared over the cards; None where that is not open."""
         if not shares(cards.record):
             return None
-        return sharding(self.plan.model_copy(update={"machine": self._machine(cards)}))
+        plan = batched(self.plan, cards.count)
+        return sharding(plan.model_copy(update={"machine": self._machine(cards)}))
 
     def planned(self, cards: Cards) -> Plan:
         """Return the plan as it runs on the cards: with shared weights where it has to."""
         shared = self._sharded(cards) if cards.key in self._shared else None
-        return shared or self.plan
+        return shared or batched(self.plan, cards.count)
 
     def _fastest(self, plan: Plan, cards: Cards) -> Speed | None:
         facts = self._known(plan, cards)
@@ -248,13 +250,32 @@ class Speeds:
             self.refused[cards.record.id] = error
             return None
         if isinstance(found, Pending):
-            if plan is self.plan:
+            if plan.settings.strategy == self.plan.settings.strategy:
                 self.untraced.add(cards.record.id)
             return None
         known = support(cards.record, found.machine.system, found.settings)
         if known.state in UNPROVEN:
             self.unproven.add(cards.record.id)
         return found if known.runs else None
+
+
+def batched(plan: Plan, count: int) -> Plan:
+    """Return the plan with its batches open where so many cards would make them another batch.
+
+    The effective batch is what is asked for. The micro-batch is kept where some accumulation of it
+    comes to that.
+    """
+    given, whole = plan.settings, plan.workload.effective_batch
+    micro, steps = given.micro_batch, given.accumulation
+    if not plan.workload.trains or whole is None or (micro or 1) * (steps or 1) * count == whole:
+        return plan
+    freed: dict[str, None] = {}
+    if steps is not None and (micro is not None or whole % (steps * count)):
+        freed["accumulation"] = None
+    if micro is not None and whole % (micro * count):
+        freed["micro_batch"] = None
+    settings = given.model_copy(update=freed)
+    return plan.model_copy(update={"settings": settings}) if freed else plan
 
 
 def shares(record: GpuRecord) -> bool:

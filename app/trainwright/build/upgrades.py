@@ -35,6 +35,8 @@ from trainwright.prices import Currency, Item, Total, total
 
 WORTH = 0.05
 """Least gain that pays; assumed, as for the next step of money."""
+NOTHING = 0.005
+"""Change of the rate that is none: less is not shown."""
 ALIKE = 0.05
 """Of the price: what is slower must cost so much less to be a choice of its own; assumed."""
 
@@ -63,6 +65,8 @@ class Upgrade:
     """What is no longer needed, with what such used parts are sold for, where anyone knows."""
     resale: Total | None = None
     """Of them; None: not asked for, and not counted."""
+    idle: Message | None = None
+    """Why it brings this work nothing; None where it does."""
 
     @property
     def replaced(self) -> Message | None:
@@ -183,10 +187,19 @@ class _Upgrading:
         found = self._whole(change)
         best = (found,) if isinstance(found, Upgrade) else ()
         why = (Declined(kinds[0], found),) if isinstance(found, Message) else ()
-        return Upgrades(best, self.before, self.request.budget, self.market.notes, why)
+        notes = (*self.market.notes, *self._only_used(offer for offer, _ in offers))
+        return Upgrades(best, self.before, self.request.budget, notes, why)
+
+    def _only_used(self, offers: Iterable[Offer[Record]]) -> Iterator[Message]:
+        """Yield which parts have a price only as used ones, which are not wished for."""
+        for offer in offers:
+            used = self.market.used(offer.record) if offer.price is None else None
+            if used is not None:
+                price = amount(self.market.currency, used.expected)
+                yield Message.of("planner.note.only-used", part=offer.record.name, price=price)
 
     def _whole(self, change: Change) -> Upgrade | Message:
-        """Return the change with its figures, or why it cannot be."""
+        """Return the change with its figures, or why it cannot or should not be."""
         mended = self.mending.mended(change.build, self.limit - change.cost)
         if mended is None:
             return Message.of("planner.upgrade.why.above")
@@ -194,9 +207,39 @@ class _Upgrading:
             return _forbidden(mended)
         report = self._report(mended.build)
         if report is None:
-            return Message.of("planner.upgrade.why.no-fit")
+            return self._unfit(change.kinds[0], mended.build.gpu_count)
         gain = _rate(report) / _rate(self.before) - 1 if self.before else None
-        return self._upgrade(change, mended, report, gain)
+        if gain is not None and gain <= -NOTHING:
+            return self._slower(mended.build, -gain)
+        found = self._upgrade(change, mended, report, gain)
+        still = gain is not None and gain < NOTHING
+        return replace(found, idle=self._idle(change, report)) if still else found
+
+    def _idle(self, change: Change, report: Report) -> Message | None:
+        """Return why a part brings nothing, where that is known."""
+        kind = change.kinds[0]
+        if kind in FEEDING and not self.changes.fed:
+            return Message.of("planner.upgrade.why.not-fed")
+        if kind == "more-gpus" and not self.plan.workload.trains:
+            return Message.of("planner.upgrade.idle.serving", engine=report.settings.engine)
+        return None
+
+    def _unfit(self, kind: Kind, count: int) -> Message:
+        """Return why the work does not run with a change."""
+        work = self.plan.workload
+        if kind != "more-gpus" or not work.trains or self.before is None:
+            return Message.of("planner.upgrade.why.no-fit")
+        if (whole := work.effective_batch or 1) % count:
+            return Message.of("planner.upgrade.why.batch", effective=whole, count=count)
+        return Message.of("planner.upgrade.why.copies", count=count)
+
+    def _slower(self, build: Build, loss: float) -> Message:
+        """Return that a change makes the work slower, and what it would replace."""
+        new, old = build.gpus[0], self.now.gpus[0]
+        if new.record.id == old.record.id:
+            return Message.of("planner.upgrade.why.slower", loss=loss)
+        names = {"new": new.record.name, "old": old.record.name}
+        return Message.of("planner.upgrade.why.slower-card", loss=loss, **names)
 
     def _kept(self) -> Iterator[Upgrade]:
         """Yield what is cheaper than all that is faster."""
@@ -257,7 +300,9 @@ class _Upgrading:
             change=Message.of("planner.upgrade.buy", parts=names),
             parts=parts,
             total=summed([(offer, count) for _, offer, count in bought], self.market.currency),
-            plan=with_settings(self.plan.model_copy(update={"machine": machine}), report.settings),
+            plan=with_settings(
+                self._planned(build).model_copy(update={"machine": machine}), report.settings
+            ),
             report=report,
             gain=gain,
             checks=tuple(sorted(said, key=lambda check: SEVERITY.index(check.verdict))),
@@ -269,7 +314,7 @@ class _Upgrading:
 
     def _report(self, build: Build) -> Report | None:
         """Return the work on the changed computer with the best settings; None: does not fit."""
-        gpu, facts = build.gpus[0], self.facts
+        gpu, facts, plan = build.gpus[0], self.facts, self._planned(build)
         same = _cards(build) == _cards(self.now)
         if not same:
             other = self.speeds.facts(Cards(gpu.record, gpu.count))
@@ -280,7 +325,13 @@ class _Upgrading:
         if same and build.board is self.now.board:
             machine = replace(machine, gpus=self.facts.machine.gpus)
         known = replace(facts, machine=_kept_of(machine, self.facts, build))
-        return best_settings(self.plan, known, self.speeds)
+        return best_settings(plan, known, self.speeds)
+
+    def _planned(self, build: Build) -> Plan:
+        """Return the plan as it runs on the build's cards."""
+        if _cards(build) == _cards(self.now):
+            return self.plan
+        return self.speeds.planned(Cards(build.gpus[0].record, build.gpu_count))
 
     def _use(self, build: Build) -> Use:
         way: Way = "single"

@@ -43,8 +43,8 @@ LATENCY_NS = (7.5, 25.0)
 M2_MM = {30, 42, 60, 80, 110}
 """Source: PCI-SIG, M.2 specification."""
 SINCE = {
-    "AM4": 2016, "AM5": 2022, "LGA1200": 2020, "LGA1700": 2021, "LGA1851": 2024, "sTRX4": 2019,
-    "sWRX8": 2020, "sTR5": 2023, "SP3": 2017, "SP5": 2022, "LGA4677": 2023,
+    "AM4": 2016, "AM5": 2022, "LGA1151": 2015, "LGA1200": 2020, "LGA1700": 2021, "LGA1851": 2024,
+    "sTRX4": 2019, "sWRX8": 2020, "sTR5": 2023, "SP3": 2017, "SP5": 2022, "LGA4677": 2023,
 }  # fmt: skip
 """First year of a socket; source: AMD's and Intel's product pages."""
 OPENINGS = {"mini-itx": 1, "micro-atx": 4, "atx": 7, "ceb": 7, "e-atx": 8, "eeb": 7, "xl-atx": 9}

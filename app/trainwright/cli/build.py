@@ -235,12 +235,14 @@ def show_candidate(
             numbers=(1, 2),
         )
     screen.line(one.bottleneck)
-    if one.doubt is not None:
-        screen.line(one.doubt)
+    for said in (one.doubt, one.thrift):
+        if said is not None:
+            screen.line(said)
     if one.next_step is not None:
         step = one.next_step
         more, price = amount(currency, step.more), amount(currency, step.price)
-        screen.say("cli.build.next", more=more, price=price, change=step.change, gain=step.gain)
+        id = "cli.build.next" if step.worth else "cli.build.next-poor"
+        screen.say(id, more=more, price=price, change=step.change, gain=step.gain)
     cost = cost_of(one, **rates)
     if cost is not None:
         energy = amount(currency, cost.energy, 2 if currency == "USD" else None)

@@ -101,8 +101,9 @@ def _row(rank: int, one: Upgrade) -> "tuple[Cell, ...]":
 
 
 def _show_first(screen: "Screen", one: Upgrade) -> None:
-    if one.replaced is not None:
-        screen.line(one.replaced)
+    for said in (one.idle, one.replaced):
+        if said is not None:
+            screen.line(said)
     if one.along:
         kinds = [Message.of(f"catalog.kind-{kind}") for kind in one.along]
         screen.say("cli.upgrade.along", kinds=kinds)

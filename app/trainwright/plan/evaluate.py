@@ -54,6 +54,9 @@ from trainwright.workload.weightfiles import Weights
 HEADROOM = 0.02
 """Share of memory that the p95 leaves free for a comfortable fit; assumed: desktops vary."""
 
+SECOND_GPU = "time.note.scaling-offer-"
+"""Notes that say what a second GPU would do."""
+
 READINGS_S = 5.0
 """How long a reading of this computer serves."""
 
@@ -253,7 +256,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
             *_loader_notes(memory, clock, room),
             *facts.notes,
             *(policy_notes(serving, memory) if serving else ()),
-            *clock.notes,
+            *_time_notes(clock, machine, decided),
         ),
         host_total=room,
         serving=serving,
@@ -261,6 +264,14 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         likely_bytes=likely,
         checks=_checks(plan, facts, clock),
     )
+
+
+def _time_notes(clock: TimeEstimate, machine: Machine, decided: Verdict) -> Iterator[Message]:
+    """Yield what the time rests on; a second GPU is for work that runs, where there is one."""
+    useful = decided is not Verdict.NO and machine.gpu_count == 1
+    for note in clock.notes:
+        if useful or not note.id.startswith(SECOND_GPU):
+            yield note
 
 
 def _checks(plan: Plan, facts: Facts, clock: TimeEstimate) -> tuple[Check, ...]:

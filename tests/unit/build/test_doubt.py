@@ -1,14 +1,15 @@
-"""Where a lead is smaller than what times are known by, the surer computer comes first."""
+"""Which computer comes first: the surer one, or the cheaper one, where the lead is small."""
 
 from dataclasses import replace
 
 import pytest
 
-from trainwright.build import Candidate, Request, money, search
+from trainwright.build import Candidate, Request, Step, money, search
 from trainwright.build.doubt import doubted
+from trainwright.build.thrift import thrifty
 from trainwright.data import resources
 from trainwright.explain import Interval
-from trainwright.messages import render
+from trainwright.messages import Message, render
 from trainwright.plan import file
 from trainwright.plan.schema import Plan
 
@@ -77,3 +78,49 @@ def test_the_first_is_the_same_however_many_are_asked_for(pair: list[Candidate])
     plan = file.read(resources("examples", "gpt2-rtx4070.plan.yaml"))
     alone = search(Request(plan, money("3000000KRW"), top=1)).builds
     assert [one.build for one in alone] == [pair[0].build]
+
+
+def costing(one: Candidate, amount: float, hours: float, factor: float = 1.2) -> Candidate:
+    made = timed(replace(one, thrift=None), hours, factor)
+    return replace(made, total=replace(made.total, expected=amount))
+
+
+@pytest.mark.parametrize(
+    ("faster", "cheaper", "swapped"),
+    [
+        ((5_891_000, 100), (4_000_000, 102), True),  # 2 % for half as much again
+        ((4_010_000, 100), (4_000_000, 104), False),  # 4 % for next to nothing
+        ((5_891_000, 100), (4_000_000, 110), False),  # 10 % is noticed
+    ],
+)
+def test_little_speed_for_much_money_does_not_come_first(
+    pair: list[Candidate], faster: tuple[float, float], cheaper: tuple[float, float], swapped: bool
+) -> None:
+    dear, cheap = (costing(pair[0], *each) for each in (faster, cheaper))
+    first, second = thrifty([dear, cheap])
+    assert first.total.expected == (cheaper if swapped else faster)[0]
+    assert (first.thrift is not None, second.thrift) == (swapped, None)
+    if first.thrift is not None:
+        said = render(first.thrift, "en")
+        assert "2.0 % faster" in said
+        assert "1,891,000" in said
+
+
+def test_a_guess_does_not_come_first_for_being_cheap(pair: list[Candidate]) -> None:
+    sure, guess = costing(pair[0], 4_000_000, 100, 1.1), costing(pair[0], 3_000_000, 100.5, 1.6)
+    assert thrifty([sure, guess])[0].total.expected == 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("before", "more", "gain", "worth"),
+    [
+        (4_000, 5_200, 0.057, False),  # more than twice the price for 5.7 %
+        (3_500, 2_000, 0.40, True),  # a 5090 in place of a 4090
+        (2_000, 2_000, 0.96, True),  # twice the cards
+        (5_000, 100, 0.05, True),
+    ],
+)
+def test_a_step_is_worth_it_by_what_its_price_grows(
+    before: float, more: float, gain: float, worth: bool
+) -> None:
+    assert Step(Message.of("planner.fits"), more, before + more, gain).worth == worth

@@ -68,6 +68,16 @@ def test_the_next_step_costs_what_the_note_on_a_tenth_more_says() -> None:
     assert note["gain"] == pytest.approx(first.gain)
 
 
+def test_a_step_from_a_card_on_trial_compares_what_is_expected_of_both() -> None:
+    """The card is ranked by its upper end; of the next one the expected time counts."""
+    found = answer("lora", "3000000KRW")
+    first = found.builds[0]
+    step = first.next_step
+    assert step is not None
+    (there,) = [one for one in found.front if one.price == pytest.approx(step.price)]
+    assert step.gain == pytest.approx(first.seconds / there.seconds - 1, abs=0.05)
+
+
 def test_the_chart_shows_the_builds_of_the_list() -> None:
     found = answer("lora", "3000USD", used=True)
     points = {(one.gpu, one.count): one for one in found.front if one.candidate is not None}

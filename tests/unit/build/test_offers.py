@@ -42,6 +42,16 @@ def test_a_shops_price_of_it_shows_that_it_is_sold():
     assert find_gpu("rtx-4090").record.architecture == "Ada"
 
 
+def test_processors_and_boards_out_of_sale_are_not_offered_as_new():
+    for wishes, sold in ((Wishes(), False), (Wishes(used=True), True)):
+        market = Market(price_book(TODAY), "USD", wishes)
+        for cpu in ("i9-9900k", "i7-10700k", "ryzen-7-3700x", "ryzen-threadripper-1950x"):
+            assert (market.offer("cpu", find_cpu(cpu)).price is not None) == sold, cpu
+        for board in ("msi-z390-a-pro", "gigabyte-z490-vision-d", "gigabyte-x399-designare-ex"):
+            assert (market.offer("board", find_board(board)).price is not None) == sold, board
+        assert market.offer("cpu", find_cpu("ryzen-7-5700x")).price is not None
+
+
 def test_of_boards_at_one_price_the_one_that_flashes_itself_comes_first():
     """A Core i5-14400F is younger than the B760, and only one of the two boards has a button."""
     boards = ("ASUS ProArt B760-CREATOR D4", "Gigabyte B760 GAMING X AX DDR4")

@@ -1,6 +1,7 @@
 """What to change of a computer: singles and pairs, what goes with them, and to do nothing."""
 
 import json
+import re
 from dataclasses import replace
 from itertools import combinations, product
 
@@ -353,14 +354,70 @@ SINGLE_3090 = {
 }  # fmt: skip
 
 
-def adding(part: str, amount: float | None = None, machine: dict = SINGLE_3090) -> Upgrades:
+BARE_3090 = {"gpus": [{"id": "rtx-3090"}]}
+
+
+def adding(
+    part: str, amount: float | None = None, machine: dict = SINGLE_3090, *, used: bool = True
+) -> Upgrades:
     """Return what the part, used where that is cheaper, brings to the computer with one 3090."""
     request = Request(
         plan(machine, "llama-3.1-8b", **QLORA),
         Money(amount, "USD") if amount is not None else None,
-        Wishes(used=True),
+        Wishes(used=used),
     )
     return added(request, named([part]))
+
+
+def test_a_card_that_is_sold_used_only_says_so_and_what_it_costs() -> None:
+    (found,) = adding("rtx-4090", used=False).upgrades
+    assert found.total.unpriced == ("rtx-4090",)
+    (note,) = [one for one in adding("rtx-4090", used=False).notes if "only-used" in one.id]
+    said = render(note, "en")
+    assert "--used" in said
+    assert "RTX 4090" in said
+    assert not [one for one in adding("rtx-4090").notes if "only-used" in one.id]
+
+
+def test_a_second_card_keeps_the_batch_that_was_asked_for() -> None:
+    """One sample 16 times on one card is one sample 8 times on each of two."""
+    fixed = {"micro_batch": 1, "accumulation": 16}
+    asked = plan(BARE_3090, "llama-3.1-8b", **QLORA)
+    asked = asked.model_copy(update={"settings": asked.settings.model_copy(update=fixed)})
+    (found,) = added(Request(asked, None, Wishes(used=True)), named(["rtx-3090"])).upgrades
+    assert found.gain is not None
+    assert 0.8 < found.gain <= 1.0
+    settings = found.report.settings
+    assert (settings.micro_batch, settings.accumulation) == (1, 8)
+
+
+def second_3090(**work: object) -> Upgrades:
+    asked = plan(BARE_3090, "llama-3.1-8b", **work)
+    return added(Request(asked, None, Wishes(used=True)), named(["rtx-3090"]))
+
+
+def test_a_second_card_that_serves_nothing_says_why() -> None:
+    inputs = {"prompt_tokens": 512, "new_tokens": 64}
+    (found,) = second_3090(task="infer", effective_batch=None, samples=None, inputs=inputs).upgrades
+    assert found.gain == pytest.approx(0.0, abs=1e-6)
+    assert found.idle is not None
+    assert "the others stay idle" in render(found.idle, "en")
+
+
+def test_a_batch_that_two_cards_cannot_share_is_named() -> None:
+    found = second_3090(**QLORA | {"effective_batch": 15})
+    assert not found.upgrades
+    (why,) = found.declined
+    assert "batch of 15 cannot be shared by 2 cards" in render(why.reason, "en")
+
+
+def test_a_slower_card_is_refused_with_what_it_would_replace() -> None:
+    found = adding("rtx-3060-12gb")
+    assert not found.upgrades
+    (why,) = found.declined
+    said = render(why.reason, "en")
+    assert "take the place of your GeForce RTX 3090" in said
+    assert re.search(r"\d\d % slower", said)
 
 
 def test_a_second_card_says_what_it_gains_and_that_the_power_supply_must_change() -> None:

@@ -9,7 +9,8 @@ from trainwright.catalog import BoardRecord, CpuRecord, find_board, list_parts
 UPLINKS = {
     "X570": (4, 4),
     "B550": (3, 4),
-    "A520": (3, 4),
+    **dict.fromkeys(("A520", "B450", "X470", "Z390", "B460", "Z490", "B560"), (3, 4)),
+    "Z590": (3, 8),
     **dict.fromkeys(("B650", "B650E", "X670", "X670E", "B840", "B850", "X870", "X870E"), (4, 4)),
     **dict.fromkeys(("B660", "B760"), (4, 4)),
     **dict.fromkeys(("Z690", "W680", "Z790"), (4, 8)),

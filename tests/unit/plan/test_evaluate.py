@@ -57,6 +57,22 @@ def test_evaluation_is_pure() -> None:
     assert as_json(evaluate(EXAMPLE, known)) == as_json(evaluate(EXAMPLE, known))
 
 
+@pytest.mark.parametrize(
+    ("gpus", "changes", "offered"),
+    [
+        ([{"id": "rtx-3060-12gb"}], {}, True),
+        ([{"id": "rtx-3060-12gb"}], {"workload__effective_batch": 4096,
+         "settings__micro_batch": 4096, "settings__checkpointing": "none"}, False),  # does not fit
+        ([{"id": "rtx-3060-12gb", "count": 2}], {"settings__strategy": "single"}, False),
+    ],
+)  # fmt: skip
+def test_a_second_gpu_is_offered_to_work_that_runs_on_one(
+    gpus: list[dict[str, Any]], changes: dict[str, Any], offered: bool
+) -> None:
+    said = [note.id for note in report(plan(machine__gpus=gpus, **changes)).notes]
+    assert any(id.startswith("time.note.scaling-offer") for id in said) == offered
+
+
 def test_more_samples_at_once_take_more_memory() -> None:
     used = [
         report(plan(settings__micro_batch=batch)).memory.device_used.value

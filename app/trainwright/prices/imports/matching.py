@@ -33,15 +33,15 @@ from trainwright.prices.shipped import Part, part_kind
 How = Literal["exact", "words"]
 MOST_CANDIDATES = 6
 """That are offered; assumed."""
-SURE = 0.8
-"""Share of a record's words, by weight, that a name must hold to mean it; assumed."""
+SURE = 1.0
+"""Share of a record's words that a name must hold to mean it: ``Z790-P`` is not ``Z790-P WIFI``."""
 POSSIBLE = 0.5
-"""Share that makes it a candidate; assumed."""
+"""Share, by weight, that makes it a candidate; assumed."""
 CLEAR = 0.05
-"""How far the best one is ahead of the next; assumed."""
+"""How far the best one is ahead of the next, by the weight of its words; assumed."""
 _SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?(?:gb|tb|go|to|w|mm)")
 _COMMON = {
-    *("cpu", "cooler", "air", "liquid", "atx", "mid", "tower", "full", "case", "power", "supply"),
+    *("cpu", "cooler", "liquid", "atx", "mid", "tower", "full", "case", "power", "supply"),
     *("solid", "state", "drive", "internal", "memory", "motherboard", "certified", "modular"),
     *("fully", "semi", "pc", "desktop", "gaming", "black", "white"),
 }
@@ -64,8 +64,15 @@ _VERSIONS = {
         "strix",
         "tuf",
     ),
+    *("mk2", "lbc", "lcd", "performance", "infinite", "silent", "v4"),
 }
-"""Words that make one product of a series another: a name that has one means no record without."""
+"""Words that make one product of a series another: a name that has one means no record without.
+So do the words of other records of the kind, save those in ``_DESCRIBING``."""
+_DESCRIBING = {
+    *("bronze", "silver", "gold", "platinum", "titanium", "sfx", "server", "m.2", "tb"),
+    *("2", "x", "3.0", "4.0", "5.0", "pcie", "am4", "am5", "sp3", "sp5", "str5", "tr4"),
+}
+"""Words that stores add to any name of a kind: grades, sockets, links, counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +168,9 @@ class _Wordings:
         self._weight = {word: log(1 + len(parts) / count) for word, count in counts.items()}
         self._whole = [sum(self._weight[word] for word in own) for own in self._words]
         self._holders: dict[str, list[int]] = defaultdict(list)
+        self._versions: dict[PartKind, set[str]] = defaultdict(lambda: set(_VERSIONS))
         for index, own in enumerate(self._words):
+            self._versions[self._kinds[index]] |= own - _DESCRIBING
             for word in own:
                 self._holders[word].append(index)
 
@@ -185,15 +194,18 @@ class _Wordings:
             ),
             reverse=True,
         )
-        return self._verdict(ranked, stated & _VERSIONS, alone=not holds_a_part(name))
+        return self._verdict(ranked, stated, alone=not holds_a_part(name))
+
+    def _is_of(self, stated: frozenset[str], index: int) -> bool:
+        """Return whether a name has no word that makes a record of the kind another product."""
+        return stated & self._versions[self._kinds[index]] <= self._words[index]
 
     def _verdict(
-        self, ranked: list[tuple[float, float, int]], versions: frozenset[str], *, alone: bool
+        self, ranked: list[tuple[float, float, int]], stated: frozenset[str], *, alone: bool
     ) -> Verdict:
         if not ranked:
             return Verdict()
-        least = max(SURE, ranked[0][0] - CLEAR)
-        sure = [one for one in ranked if one[0] >= least and versions <= self._words[-one[2]]]
+        sure = [one for one in ranked if one[0] >= SURE and self._is_of(stated, -one[2])]
         # Of records that a name holds wholly, the one with more words is the closer.
         sure.sort(key=lambda one: one[1], reverse=True)
         ahead = len(sure) == 1 or (len(sure) > 1 and sure[0][1] > sure[1][1] * (1 + CLEAR))

@@ -59,6 +59,8 @@ _KOREAN_WORD = re.compile("|".join(sorted(_KOREAN, key=len, reverse=True)))
 _VENDOR_WORD = re.compile(rf"\b(?:{'|'.join(map(re.escape, _VENDORS))})\b")
 _SPACED_UNIT = re.compile(r"(\d)\s+(gb|tb|go|to|w(?!/)|mm)\b")
 """``Go`` and ``To`` are French; ``w/`` is "with"."""
+_GLUED_ATX = re.compile(r"\batx(?=\d)")
+"""Of a power supply: ``ATX3.1``."""
 _WORD = re.compile(r"[0-9a-z]+(?:\.\d+)?|[가-힣]+")
 
 
@@ -68,6 +70,7 @@ def plain(text: str) -> str:
     if not same.isascii():
         same = _KOREAN_WORD.sub(lambda found: f" {_KOREAN[found[0]]} ", same)
     same = _VENDOR_WORD.sub(lambda found: _VENDORS[found[0]], same)
+    same = _GLUED_ATX.sub("atx ", same)
     return _SPACED_UNIT.sub(r"\1\2", same)
 
 

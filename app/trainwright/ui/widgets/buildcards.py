@@ -114,8 +114,9 @@ class BuildCard(Surface):
         self.column.addWidget(Hairline())
         self.column.addLayout(self._parts())
         self.column.addWidget(Label(candidate.bottleneck, px=tokens.LABEL, wrap=True))
-        if candidate.doubt is not None:
-            self.column.addWidget(Label(candidate.doubt, px=tokens.LABEL, wrap=True))
+        for said in (candidate.doubt, candidate.thrift):
+            if said is not None:
+                self.column.addWidget(Label(said, px=tokens.LABEL, wrap=True))
         if candidate.next_step is not None:
             self.column.addWidget(Label(self._step(candidate.next_step), px=tokens.LABEL,
                                         colour="text2", wrap=True))  # fmt: skip
@@ -162,7 +163,8 @@ class BuildCard(Surface):
     def _step(self, step: Any) -> str:
         more = amount(step.more, self.candidate.total.currency)
         price = amount(step.price, self.candidate.total.currency)
-        return tr("pc.build.next", change=say(step.change), more=more, price=price, gain=step.gain)
+        id = "pc.build.next" if step.worth else "pc.build.next-poor"
+        return tr(id, change=say(step.change), more=more, price=price, gain=step.gain)
 
     def _use(self) -> None:
         self.used.emit(self.candidate)
@@ -195,8 +197,9 @@ class UpgradeCard(Surface):
         if bought:
             text = tr("pc.upgrade.buy", parts=bought)
             words.addWidget(Label(text, px=tokens.LABEL, wrap=True))
-        if upgrade.replaced is not None:
-            words.addWidget(Label(upgrade.replaced, px=tokens.LABEL, wrap=True))
+        for said in (upgrade.idle, upgrade.replaced):
+            if said is not None:
+                words.addWidget(Label(said, px=tokens.LABEL, wrap=True))
         line.addLayout(words, 1)
         self.use = Button(Message.of("ui.advise.apply"), "fix" if rank == 1 else "secondary",
                           "check", name=tr("ui.advise.apply.named", name=title))  # fmt: skip
