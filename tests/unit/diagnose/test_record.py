@@ -53,9 +53,9 @@ def test_absent_is_not_zero() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "no JSON"),
-        ('{"trainwright_record": 1', "no JSON"),
-        ("[" * 100_000, "no JSON"),
+        ("", "not JSON"),
+        ('{"trainwright_record": 1', "not JSON"),
+        ("[" * 100_000, "not JSON"),
         ("[]", "trainwright_record"),
         ("{}", "trainwright_record"),
         ('{"trainwright_record": 2, "stesp": 1}', "update"),
