@@ -427,9 +427,9 @@ def test_export_offers_what_the_command_line_writes(opened, tmp_path):
 @pytest.mark.parametrize(
     ("example", "keys", "first"),
     [
-        ("llama-8b-lora", {}, "plain"),
+        ("llama-8b-lora", {"workload.effective_batch": 32}, "plain"),
         ("llama-8b-lora", {"workload.objective": "dpo"}, "trl"),
-        ("llama-8b-serve-rtx4090", {}, "vllm"),
+        ("llama-8b-serve-rtx4090", {"settings.engine": "vllm"}, "vllm"),
     ],
 )
 def test_export_begins_with_a_target_that_can_take_the_plan(opened, example, keys, first):
