@@ -11,7 +11,7 @@ SAMPLE ?= 60
 # Tests start hundreds of processes: each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test lint unit bench accuracy recipes coverage profiles messages desktop clean
+.PHONY: run test lint unit bench accuracy recipes coverage profiles messages packages desktop clean
 
 run: $(VENV)/run.stamp
 	@$(BIN)/python scripts/run.py
@@ -54,6 +54,10 @@ profiles: $(VENV)/test.stamp
 messages: $(VENV)/test.stamp
 	$(BIN)/python scripts/compile_messages.py
 
+# The wheel, installed by pipx and uv, and PyInstaller's folder: built and started without torch.
+packages:
+	scripts/packages.sh build/packages
+
 # Adds the app to the menus of this account, and opens *.plan.yaml with it.
 DATA := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)
 desktop: $(VENV)/run.stamp
@@ -66,7 +70,7 @@ desktop: $(VENV)/run.stamp
 	-update-desktop-database $(DATA)/applications
 
 $(VENV)/run.stamp: pyproject.toml scripts/environment.sh
-	@scripts/environment.sh $(VENV) "."
+	@scripts/environment.sh $(VENV) ".[torch]"
 	@touch $@
 
 $(VENV)/test.stamp: pyproject.toml scripts/environment.sh

@@ -43,6 +43,8 @@ from trainwright.data import resources
 from trainwright.ui.actions import ACTIONS
 
 MIB = 1 << 20
+STALL_MS = 50
+"""From here on a person sees that the window stands still; assumed."""
 SIZES = ((1440, 900), (1024, 640), (1280, 800), (1920, 1080))
 KEYS = (
     Qt.Key.Key_Tab, Qt.Key.Key_Backtab, Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Left,
@@ -68,10 +70,41 @@ class Seen:
     warnings: list[str] = field(default_factory=list)
     busy_workers: int = 0
     children: list[str] = field(default_factory=list)
+    stalls: int = 0
+    """How often the window took no events for longer than ``STALL_MS``."""
+    stalls_of_work: int = 0
+    """Those in which this thread computed for as long: the others waited for the computer."""
+    longest: list[tuple[int, int, str]] = field(default_factory=list)
+    """The longest: milliseconds of computing, in all, and the actions before."""
     seconds: float = 0
     seconds_to_close: float = 0
     kinds: dict[str, int] = field(default_factory=dict)
     last: list[str] = field(default_factory=list)
+
+
+class Pulse(QTimer):
+    """Ticks in the window's event loop, and notes when a tick comes late."""
+
+    def __init__(self, seen: Seen, parent: QWidget) -> None:
+        super().__init__(parent, interval=5, timerType=Qt.TimerType.PreciseTimer)
+        self._seen = seen
+        self.timeout.connect(self._tick)
+
+    def begin(self) -> None:
+        self._last = time.perf_counter(), time.thread_time()
+        self.start()
+
+    def _tick(self) -> None:
+        before, self._last = self._last, (time.perf_counter(), time.thread_time())
+        whole, work = (
+            round((now - then) * 1000) for now, then in zip(self._last, before, strict=True)
+        )
+        if whole > STALL_MS:
+            seen = self._seen
+            seen.stalls += 1
+            seen.stalls_of_work += work > STALL_MS
+            after = " < ".join(reversed(seen.last[-2:]))
+            seen.longest = sorted([*seen.longest, (work, whole, after)], reverse=True)[:30]
 
 
 class Monkey:
@@ -85,6 +118,7 @@ class Monkey:
         examples = resources("examples").glob("*.plan.yaml")
         self.files = [Path(shutil.copy(one, folder)) for one in sorted(examples)]  # it saves, too
         self._goal = 0
+        self._pulse = Pulse(self.seen, window)
         self._loop = QEventLoop()
         window.actions_by_id["quit"].setEnabled(False)  # closing is measured at the end
         self._usual = (
@@ -98,7 +132,9 @@ class Monkey:
         """Do so many more actions, then come back."""
         self._goal = self.seen.actions + actions
         self._soon()
+        self._pulse.begin()
         self._loop.exec()
+        self._pulse.stop()
 
     def _soon(self) -> None:
         QTimer.singleShot(self.dice.choice((0, 0, 0, 1, 5, 20)), self._step)
@@ -468,6 +504,7 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
         come_to_rest(window)
         seen.mib.append(mib())
         line = f"{seen.actions} actions: {seen.mib[-1]} MiB at rest, {busy_mib} at work"
+        line += f"; {seen.stalls} stalls, {seen.stalls_of_work} of work"
         print(line, file=sys.stderr, flush=True)
     seen.seconds = time.monotonic() - began
     seen.crash_files = [path.read_text(encoding="utf-8") for path in crashes.folder().glob("*")]

@@ -1,11 +1,13 @@
-"""About: the version, and the licences of what the app depends on."""
+"""About, with versions and licences, and the archive for a fault report."""
 
+import zipfile
 from importlib import metadata
 
-from PySide6.QtWidgets import QPlainTextEdit
+import pytest
+from PySide6.QtWidgets import QFileDialog, QPlainTextEdit
 from walk import spin
 
-from trainwright import __version__
+from trainwright import __version__, crashes
 from trainwright.ui.licences import parts
 from trainwright.ui.widgets.questiondialog import QuestionDialog
 
@@ -28,3 +30,49 @@ def test_about_shows_them(opened):
     assert "PySide6" in shown
     assert "LGPL" in shown
     dialog.buttons["close"].click()
+
+
+def test_diagnostics_are_read_first_and_hold_nobodys_name_folder_or_secret(
+    opened, preferences, monkeypatch, tmp_path
+):
+    home = tmp_path / "home" / "kim-minji"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(crashes, "folder", lambda: tmp_path / "crashes")
+    (tmp_path / "crashes").mkdir()
+    (tmp_path / "crashes" / "20261129-native.txt").write_text(
+        f"Fatal Python error: Aborted\n  File {home}/secret-project/train.py line 3\n"
+        "HF_TOKEN=hf_abcdefghijklmnopqrstuvwx\n"
+    )
+    preferences.python = str(home / "venv" / "bin" / "python")
+    preferences.opened(home / "secret-project" / "a.plan.yaml")
+    window = opened(plan=None)
+    goal, shown = tmp_path / "diagnostics.zip", []
+
+    def answered(dialog):
+        shown.append(dialog.findChild(QPlainTextEdit).toPlainText())
+        dialog.buttons["save"].click()
+
+    monkeypatch.setattr(QuestionDialog, "exec", answered)
+    monkeypatch.setattr(QFileDialog, "exec", lambda dialog: 1)
+    monkeypatch.setattr(QFileDialog, "selectedFiles", lambda dialog: [str(goal)])
+    window.actions_by_id["diagnostics"].trigger()
+    with zipfile.ZipFile(goal) as saved:
+        files = {name: saved.read(name).decode() for name in saved.namelist()}
+    assert set(files) == {"versions.txt", "settings.txt", "crashes/20261129-native.txt"}
+    assert all(text.strip() in shown[0] for text in files.values())
+    everything = "".join(files.values())
+    for private in ("kim-minji", "secret-project", "hf_abc", str(tmp_path)):
+        assert private not in everything
+    assert "Fatal Python error" in everything
+    assert f"trainwright: {__version__}" in everything
+    assert "PySide6" in everything
+
+
+@pytest.mark.parametrize("answer", ["cancel", ""])
+def test_diagnostics_that_nobody_wants_are_not_written(opened, monkeypatch, answer):
+    window = opened(plan=None)
+    monkeypatch.setattr(
+        QuestionDialog, "exec", lambda dialog: answer and dialog.buttons[answer].click()
+    )
+    monkeypatch.setattr(QFileDialog, "exec", lambda dialog: pytest.fail("asked where to save"))
+    window.actions_by_id["diagnostics"].trigger()

@@ -26,7 +26,7 @@ def test_a_student_gets_a_script_for_their_own_gpu(opened, qtbot, mouse, tmp_pat
     qtbot.waitUntil(lambda: settled(window))
     mouse.pick(window.screen_named("plan").form.gpu, "GeForce RTX 3060 12GB")
     qtbot.waitUntil(lambda: settled(window))
-    mouse.click(window._tools["go-export"])
+    mouse.click(window.tools["go-export"])
     export = window.screen_named("export")
     qtbot.waitUntil(export.save.isEnabled)
     mouse.click(export.save)

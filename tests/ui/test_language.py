@@ -152,6 +152,11 @@ def test_sentences_of_the_window_have_labels_where_files_have_keys(language):
     assert left == set()
 
 
+@pytest.mark.parametrize(("language", "word"), [("ko", "플랜"), ("en", "is no record")])
+def test_words_that_gave_way_to_clearer_ones_are_gone(language, word):
+    assert [entry for entry, text in sentences(language) if word in text] == []
+
+
 def test_undo_and_advice_name_settings_and_values_as_the_form_does(opened, qtbot):
     window = opened()
     window.session.set_key("settings.optimizer", "adamw-8bit")

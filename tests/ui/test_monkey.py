@@ -23,7 +23,7 @@ def seen(home: Path, *how: str) -> dict[str, Any]:
     assert ran.returncode == 0, ran.stderr
     found: dict[str, Any] = json.loads(ran.stdout)
     figures = {key: value for key, value in found.items() if isinstance(value, int | float)}
-    print(figures, found["mib"], found["kinds"])
+    print(figures, found["mib"], found["longest"][:5], found["kinds"])
     return found
 
 

@@ -41,6 +41,13 @@ def test_at_most_seven_places_at_the_first_level_and_all_are_reached(opened):
         assert not any(each.visibleRegion().isEmpty() for each in shown(window))
 
 
+def test_the_digits_of_the_shortcuts_follow_the_order_of_the_places(opened):
+    window = opened()
+    heads = [group[0][0] for group in places.WORK]
+    keys = [window.actions_by_id[f"go-{head}"].shortcut().toString() for head in heads]
+    assert keys == [f"Alt+{number}" for number in range(1, len(heads) + 1)]
+
+
 def test_an_alert_is_seen_while_its_place_is_not_listed(opened):
     window = opened()
     window.rail.show_state("monitor", "tight", "hot")

@@ -3,6 +3,8 @@
 from datetime import date, timedelta
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 
 from trainwright.prices import Observation, exchange, kept
 from trainwright.prices.imports import waiting
@@ -180,3 +182,42 @@ def test_a_list_of_which_nothing_matches_waits_and_what_is_left_out_does_not(qtb
     assert screen.list.keep.text() == "Let 1 row wait"
     screen.list.keep.click()
     assert [row.name for row in waiting.load().rows] == ["RTX 7090"]
+
+
+def test_undo_and_redo_go_through_prices_lists_and_the_rate_and_leave_others_alone(qtbot, screen):
+    enter(screen, "RTX 4090", "$1,600")
+    theirs = Observation(
+        part_kind="gpu", part="rtx-3090", amount=700, currency="USD", kind="used",
+        observed=date.today(),
+    )  # fmt: skip
+    kept.add([theirs])  # another window
+    screen.rate.rate.setText("1450")
+    screen.rate.keep.click()
+    read(qtbot, screen, LIST)
+    screen.list.keep.click()
+    both = {one.part for one in kept.load().observations}
+    assert {"rtx-4090", "rtx-3090", "rtx-5090"} <= both
+    screen.undo.click()  # the list
+    assert {one.part for one in kept.load().observations} == {"rtx-4090", "rtx-3090"}
+    assert waiting.load().rows == ()
+    QTest.keyClick(screen, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)  # the rate
+    assert exchange.load()[0] is None
+    screen.undo.click()
+    assert kept.load().observations == (theirs,)
+    assert not screen.undo.isEnabled()
+    for _ in range(3):
+        assert screen.redo.isEnabled()
+        screen.redo.click()
+    assert {one.part for one in kept.load().observations} == both
+    assert exchange.load()[0].krw_per_usd == 1450
+    assert len(waiting.load().rows) == 2
+
+
+def test_a_price_withdrawn_by_mistake_comes_back(screen):
+    enter(screen, "RTX 4090", "$1,600")
+    before = kept.load().observations
+    screen.kept.withdraw.click()
+    assert kept.load().observations == ()
+    screen.undo.click()
+    assert kept.load().observations == before
+    assert screen.kept.table.model().rowCount() == 1

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from trainwright.messages.units import number
 from trainwright.plan.edit import with_keys
 from trainwright.ui import usual
 from trainwright.ui.i18n import tr
-from trainwright.ui.money import currency_of, rates_of
+from trainwright.ui.money import currency_of, exact, rates_of
 from trainwright.ui.plans import starting_plan
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.usual import Usual
@@ -45,6 +46,20 @@ def test_electricity_counts_where_the_plan_has_no_rate(settings):
     plan = starting_plan()
     assert rates_of(plan).usd_per_kwh == 0.31
     assert rates_of(with_keys(plan, {"limits.rates.usd_per_kwh": 0.1})).usd_per_kwh == 0.1
+
+
+@pytest.mark.parametrize(
+    ("digits", "text"), [("space", "1\u202f234\u202f567"), ("plain", "1234567")]
+)
+def test_large_numbers_are_written_as_a_person_does(settings, digits, text):
+    window = settings.window()
+    settings.digits.chosen.emit(digits)
+    assert number(1_234_567) == text
+    assert exact(1_234_567.5, "USD") == f"${text}.50"
+    again = window.screen_named("settings")
+    assert again.digits.value == digits
+    again.reset.click()
+    assert number(1_234_567) == "1,234,567"
 
 
 def test_all_of_it_is_remembered_and_reset(settings, preferences):

@@ -16,8 +16,9 @@ from PySide6.QtGui import QDropEvent, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from shiboken6 import isValid
-from walk import SCREENS, settled, spin
+from walk import SCREENS, settle, settled, spin
 
+from trainwright.data import resources
 from trainwright.export import ALL, TARGETS
 from trainwright.messages import LANGUAGES, Message, UserError, render
 from trainwright.plan.chosen import Chosen
@@ -182,7 +183,7 @@ def test_make_it_fit_is_one_click_and_one_undo(opened, qtbot):
     session.set_keys({"settings.micro_batch": None, "settings.accumulation": None})
     free = session.plan
     qtbot.waitUntil(lambda: settled(window))
-    qtbot.mouseClick(window._tools["make-it-fit"], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(window.tools["make-it-fit"], Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: session.plan != free and settled(window))
     assert session.report.fits
     session.undo()
@@ -423,6 +424,26 @@ def test_export_offers_what_the_command_line_writes(opened, tmp_path):
     assert "trains" in export._warning.label.text()
 
 
+@pytest.mark.parametrize(
+    ("example", "keys", "first"),
+    [
+        ("llama-8b-lora", {"workload.effective_batch": 32}, "plain"),
+        ("llama-8b-lora", {"workload.objective": "dpo"}, "trl"),
+        ("llama-8b-serve-rtx4090", {"settings.engine": "vllm"}, "vllm"),
+    ],
+)
+def test_export_begins_with_a_target_that_can_take_the_plan(opened, example, keys, first):
+    window = opened(plan=resources("examples", f"{example}.plan.yaml"))
+    window.session.set_keys(keys)
+    export = window.screen_named("export")
+    settle(window)
+    assert export.targets.currentData() == first
+    assert export.save.isEnabled(), export._warning.label.text()
+    choose(export.targets, "axolotl")  # what a person chose stays
+    export.refresh()
+    assert export.targets.currentData() == "axolotl"
+
+
 def test_export_previews_and_saves_every_file(opened, tmp_path, qtbot):
     window = opened()
     export = window.screen_named("export")
@@ -481,7 +502,7 @@ def test_a_command_that_cannot_run_says_what_it_needs(opened):
 
 def test_the_menu_lists_every_command_below_five_titles(opened):
     window = opened()
-    menu = window._tools["more"].menu()
+    menu = window.tools["more"].menu()
     below = [title.menu() for title in menu.actions()]
     assert len(below) == 5
     listed = [action for each in below for action in each.actions()]

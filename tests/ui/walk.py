@@ -270,6 +270,18 @@ def waiting_rows(window: Any) -> None:
     screen.list.table.setCurrentIndex(screen.list.table.model().index(0, 0))
 
 
+def over_the_window(window: Any) -> Iterator[str]:
+    """Yield what is wrong with what opens over the window."""
+    for action in ("shortcuts", "learn", "about", "palette"):
+        window.actions_by_id[action].trigger()
+        settle(window)
+        yield from problems(window, action)
+        for shown in (QApplication.activePopupWidget(), QApplication.activeModalWidget()):
+            if shown is not None:
+                shown.close()
+        settle(window)
+
+
 def walk(window: Any, languages: tuple[str, ...] = ("en", "ko", "long")) -> list[str]:
     """Visit every screen in every language and return what is wrong."""
     found: list[str] = []
@@ -288,6 +300,7 @@ def walk(window: Any, languages: tuple[str, ...] = ("en", "ko", "long")) -> list
             look(window)
             settle(window)
             found.extend(f"{language} {problem}" for problem in problems(window, look.__name__))
+        found.extend(f"{language} {problem}" for problem in over_the_window(window))
         window.go("plan")
         for address in ("family.products", "stage.backward", doors.DEFAULT):
             window.session.explain(address)

@@ -153,9 +153,10 @@ def _tracing() -> Finding:
         path = without_names(found.path)
         because = Message.of("cli.doctor.torch-of", version=torch, path=path)
         return Finding("tracing", True, because)
-    version = installed("torch")
-    if version is None:
-        return Finding("tracing", False, Message.of("cli.doctor.no-torch"))
+    try:
+        version = interpreter.tracing().version("torch")
+    except UserError as error:
+        return Finding("tracing", False, error.message)
     return Finding("tracing", True, Message.of("cli.doctor.torch", version=version))
 
 

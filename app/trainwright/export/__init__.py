@@ -1,7 +1,16 @@
 """Files that run a plan: one module a target."""
 
 from trainwright.export.header import Reasons
-from trainwright.export.targets import ALL, CLUSTERS, CONFIGS, TARGETS, Target, files, target
+from trainwright.export.targets import (
+    ALL,
+    CLUSTERS,
+    CONFIGS,
+    TARGETS,
+    Target,
+    files,
+    suiting,
+    target,
+)
 from trainwright.export.write import Files, write
 
 __all__ = [
@@ -13,6 +22,7 @@ __all__ = [
     "Reasons",
     "Target",
     "files",
+    "suiting",
     "target",
     "write",
 ]

@@ -1,5 +1,6 @@
 """The export targets by name. One plan, files for each; ``write`` puts them into a folder."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -86,6 +87,15 @@ def target(name: str) -> Target:
         near=(nearest(name, ALL) or tuple(ALL))[0],
         known=tuple(ALL),
     )
+
+
+def suiting(plan: Plan, settings: FullSettings) -> str:
+    """Return the first target that can take a plan; the first of all where none can."""
+    for name in ALL:
+        with contextlib.suppress(UserError):
+            files(name, plan, settings, {}, "en")
+            return name
+    return next(iter(ALL))
 
 
 def files(

@@ -6,6 +6,20 @@ from typing import Any
 MIB = 1 << 20
 GIB = 1 << 30
 
+_mark = ","
+"""Between thousands; both languages have a comma (Unicode CLDR 48)."""
+
+
+def mark_thousands(mark: str) -> None:
+    """Write this between thousands from now on: a person's own habit."""
+    global _mark
+    _mark = mark
+
+
+def grouped(value: float, digits: int = 0) -> str:
+    """Return a number with so many decimals and its thousands apart."""
+    return f"{value:,.{digits}f}".replace(",", _mark)
+
 
 def gib(value: float, _language: str = "en") -> str:
     """Return bytes as GiB, or MiB below a tenth of one."""
@@ -15,12 +29,9 @@ def gib(value: float, _language: str = "en") -> str:
 
 
 def number(value: float, _language: str = "en") -> str:
-    """Return a number with commas between thousands, three figures when fractional.
-
-    Source: Unicode CLDR 48, which has commas for English and for Korean.
-    """
+    """Return a number with its thousands apart, three figures when fractional."""
     if float(value).is_integer() or abs(value) >= 1000:
-        return f"{value:,.0f}"
+        return grouped(value)
     return f"{value:.3g}"
 
 
@@ -42,7 +53,7 @@ def count(value: float, _language: str = "en") -> str:
                 return (
                     f"{value / size:.3g}{suffix}"
                     if value / size < 1000
-                    else f"{value / size:,.0f}{suffix}"
+                    else f"{grouped(value / size)}{suffix}"
                 )
         return number(value)
     for size, suffix in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):

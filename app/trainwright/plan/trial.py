@@ -146,9 +146,7 @@ def look(on: str = "auto") -> Here:
     Raises:
         UserError: the interpreter has no torch that fits, or no GPU where one is asked for.
     """
-    python = interpreter.current()
-    if python.version("torch") is None:
-        raise UserError.of("worker.no-torch", interpreter=python.path)
+    python = interpreter.tracing()
     found = client.run("verify", {"look": True}, interpreter=python.path, timeout_s=LOOK_S)
     device = found.get("device")
     if device not in ("cpu", "cuda") or (on == "cuda" and device == "cpu"):

@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 from trainwright.messages import Message, UserError
+from trainwright.quoting import shell_word
 from trainwright.worker import client
 
 VARIABLE = "TRAINWRIGHT_PYTHON"
@@ -73,6 +74,32 @@ def current() -> Interpreter:
     if chosen() == sys.executable:
         return _own()
     return checked(chosen())
+
+
+def tracing() -> Interpreter:
+    """Return the chosen interpreter, once it is known to have torch.
+
+    Raises:
+        UserError: as ``current`` does, or this program was installed without torch; says the one
+            line that adds it.
+    """
+    found = current()
+    if found.own and found.version("torch") is None:
+        if getattr(sys, "frozen", False):
+            raise UserError.of("worker.packaged-no-torch")
+        raise UserError.of("worker.own-no-torch", command=_line_that_adds_torch())
+    return found
+
+
+def _line_that_adds_torch() -> str:
+    """Return what a shell takes, by what made the environment of this program."""
+    torch = f'"torch>={".".join(map(str, LEAST_TORCH))},<{".".join(map(str, BELOW_TORCH))}"'
+    packages = f"{torch} transformers safetensors"
+    if (Path(sys.prefix) / "pipx_metadata.json").is_file():
+        return f"pipx inject trainwright {packages}"
+    if (Path(sys.prefix) / "uv-receipt.toml").is_file():
+        return f"uv pip install --python {shell_word(sys.executable)} {packages}"
+    return f"{shell_word(sys.executable)} -m pip install {packages}"
 
 
 def torch_version() -> str:

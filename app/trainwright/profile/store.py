@@ -288,7 +288,7 @@ class _Tracer:
                 limits_required=code,
                 on_progress=self.on_progress,
                 cancelled=self.cancelled,
-                interpreter=interpreter.current().path,
+                interpreter=interpreter.tracing().path,
             )
         except UserError as error:
             message = error.message

@@ -74,7 +74,9 @@ ACTIONS: tuple[Action, ...] = (
     Action("language", "view", "translate", "F3"),
     Action("full-screen", "view", "arrows-out", "F11"),
     Action("learn", "help", "graduation-cap", "Ctrl+F1"),
+    Action("tour", "help", "signpost", "Ctrl+Shift+F1"),
     Action("shortcuts", "help", "keyboard", "Ctrl+/"),
+    Action("diagnostics", "help", "first-aid-kit", "Ctrl+Shift+B"),
     Action("about", "help", "info", "Shift+F1"),
 )
 

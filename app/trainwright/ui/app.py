@@ -9,12 +9,15 @@ from PySide6.QtCore import QLibraryInfo, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from trainwright import crashes
-from trainwright.ui import heap, i18n, theme, usual
+from trainwright.ui import heap, i18n, theme, touring, usual
 from trainwright.ui.core import Core
 from trainwright.ui.faults import Faults
 from trainwright.ui.garbage import Collector
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.window import Window
+
+_SETTLED_MS = 600
+"""Until the tour of a first run begins: the window is painted by then; assumed."""
 
 
 def main(path: str | None = None) -> int:
@@ -30,6 +33,7 @@ def main(path: str | None = None) -> int:
     Faults(window)
     if left is not None:
         window.when_awake(partial(QTimer.singleShot, 0, partial(_tell_of_crash, window, left)))
+    window.when_awake(partial(QTimer.singleShot, _SETTLED_MS, partial(touring.show_once, window)))
     if path is not None:
         window.when_awake(lambda: window.open_path(Path(path)))
     window.show()

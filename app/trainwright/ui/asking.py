@@ -96,6 +96,15 @@ def show_lesson(parent: QWidget, lesson: str, session: "Session") -> None:
     page.open()
 
 
+def show_shortcuts(parent: QWidget) -> None:
+    """Show every action with its keys."""
+    from trainwright.ui.widgets.palette import ShortcutSheet
+
+    sheet = ShortcutSheet(parent)
+    sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    sheet.open()
+
+
 def show_about(parent: QWidget) -> None:
     """Show the version, the licence, and those of what Trainwright depends on."""
     from trainwright.ui.licences import parts

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from importlib import metadata
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
+_NOT_OURS = re.compile(r"extra == (?!['\"]torch['\"])")
+"""Of requirements for our tests and for models of others; torch is what tracing stands on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ def parts() -> list[Part]:
         required = metadata.requires("trainwright") or []
     except metadata.PackageNotFoundError:
         return []
-    named = (_NAME.match(line) for line in required if "extra ==" not in line)
+    named = (_NAME.match(line) for line in required if not _NOT_OURS.search(line))
     found = [_part(name[0]) for name in named if name is not None]
     return sorted((part for part in found if part is not None), key=lambda part: part.name.lower())
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from trainwright.messages import Message
-from trainwright.messages.units import number
+from trainwright.messages.units import grouped, number
 from trainwright.plan.schema import Plan, PlannedRates
 from trainwright.prices import Asked, Currency, Item, Price, Total
 from trainwright.ui.i18n import Text, language, tr
@@ -38,7 +38,7 @@ def exact(value: float, currency: Asked) -> str:
     """Return an amount with the cents that it has: $129.99."""
     if currency in ("KRW", "JPY") or float(value).is_integer():
         return amount(value, currency)
-    return _signed(f"{value:,.2f}", currency)
+    return _signed(grouped(value, 2), currency)
 
 
 def _signed(digits: str, currency: Asked) -> str:

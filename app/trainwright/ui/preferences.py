@@ -14,7 +14,7 @@ from trainwright.messages import Language, UserError
 from trainwright.ui.i18n import Preference as LanguagePreference
 from trainwright.ui.i18n import system_language
 from trainwright.ui.theme import Preference as ThemePreference
-from trainwright.ui.usual import Usual
+from trainwright.ui.usual import DIGITS, Usual
 
 if TYPE_CHECKING:
     from trainwright.prices import Currency
@@ -169,18 +169,20 @@ class Preferences:
     @property
     def usual(self) -> Usual:
         """What a person usually has; a value that cannot be one is left out."""
-        currency = self._text("currency")
+        currency, digits = self._text("currency"), self._text("digits")
         return Usual(
             self._text("gpu")[:_LONGEST_NAME] or None,
             cast("Currency", currency) if currency in ("USD", "KRW") else None,
             self._number("usd-per-kwh", 10),
             self._number("household-kwh", 100_000),
+            digits if digits in DIGITS else "comma",
         )
 
     @usual.setter
     def usual(self, value: Usual) -> None:
         self._put("gpu", value.gpu or "")
         self._put("currency", value.currency or "")
+        self._put("digits", value.digits)
         for key, number in (("usd-per-kwh", value.usd_per_kwh),
                             ("household-kwh", value.household_kwh)):  # fmt: skip
             self._put(key, "" if number is None else repr(number))
@@ -192,6 +194,15 @@ class Preferences:
         except ValueError:
             return None
         return value if 0 <= value <= most else None
+
+    @property
+    def toured(self) -> bool:
+        """Whether the tour was shown; once is enough."""
+        return self._text("toured") == "yes"
+
+    @toured.setter
+    def toured(self, value: bool) -> None:
+        self._put("toured", "yes" if value else "")
 
     def reset(self) -> None:
         """Forget what Settings shows; files and windows are remembered."""

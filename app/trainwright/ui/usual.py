@@ -1,13 +1,22 @@
-"""What a person usually has, where a plan does not say: GPU, currency, price of electricity."""
+"""What a person usually has, where a plan does not say: GPU, currency, price of electricity.
+
+And how they write large numbers, which no plan says.
+"""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from trainwright.messages import units
 
 if TYPE_CHECKING:
     from trainwright.prices import Currency
 
 GPU = "rtx-4090"
 """Of a new plan where nobody chose one; the first plan fits it."""
+
+Digits = Literal["comma", "space", "plain"]
+DIGITS: dict[Digits, str] = {"comma": ",", "space": "\u202f", "plain": ""}
+"""What stands between thousands; the space is narrow and breaks no line (ISO 80000-1, 7.3.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +28,7 @@ class Usual:
     usd_per_kwh: float | None = None
     household_kwh: float | None = None
     """That the household uses a month without the computer; of the Korean tariff."""
+    digits: Digits = "comma"
 
 
 _usual = Usual()
@@ -28,6 +38,7 @@ def use(what: Usual) -> None:
     """Make these the ones that ``usual`` answers."""
     global _usual
     _usual = what
+    units.mark_thousands(DIGITS[what.digits])
 
 
 def usual() -> Usual:

@@ -94,7 +94,9 @@ class Window(QMainWindow):
             "language": self.switch_language,
             "full-screen": self.switch_full_screen,
             "learn": partial(self.teach, "quantisation"),
-            "shortcuts": self.show_shortcuts,
+            "tour": self.show_tour,
+            "shortcuts": partial(asking.show_shortcuts, self),
+            "diagnostics": self.offer_diagnostics,
             "about": partial(asking.show_about, self),
         }
 
@@ -108,8 +110,8 @@ class Window(QMainWindow):
         self.rail.chosen.connect(self.go)
         self.top = self._top_bar()
         self.status = StatusBar()
-        root = QWidget()
-        line = QHBoxLayout(root)
+        self.contents = QWidget()
+        line = QHBoxLayout(self.contents)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(0)
         line.addWidget(in_pane(self.rail))
@@ -117,26 +119,26 @@ class Window(QMainWindow):
         self._column.setSpacing(0)
         line.addLayout(self._column, 1)
         self._column.addWidget(self.top)
-        self._body = QWidget()
-        self._stack = QVBoxLayout(self._body)
+        self.body = QWidget()
+        self._stack = QVBoxLayout(self.body)
         self._stack.setContentsMargins(0, 0, 0, 0)
-        self._column.addWidget(Pane(self._body), 1)
+        self._column.addWidget(Pane(self.body), 1)
         self._column.addWidget(self.status)
-        self.setCentralWidget(root)
+        self.setCentralWidget(self.contents)
         self.notice = Notice(self)
         self.go(self.place)
         self._show_document()
 
     def _top_bar(self) -> TopBar:
-        self._tools: dict[str, Button] = {}
+        self.tools: dict[str, Button] = {}
         for id, kind in (("undo", "ghost"), ("redo", "ghost")):
-            self._tools[id] = self._tool(id, kind, bare=True)
-        self._tools["make-it-fit"] = self._tool("make-it-fit", "secondary")
-        self._tools["go-export"] = self._tool("go-export", "primary")
+            self.tools[id] = self._tool(id, kind, bare=True)
+        self.tools["make-it-fit"] = self._tool("make-it-fit", "secondary")
+        self.tools["go-export"] = self._tool("go-export", "primary")
         more = Button("", "ghost", "dots-three", name=tr("ui.menu"), tip=tr("ui.menu.tip"))
         more.setMenu(self._menu(more))
-        self._tools["more"] = more
-        bar = TopBar(*self._tools.values())
+        self.tools["more"] = more
+        bar = TopBar(*self.tools.values())
         bar.search.clicked.connect(self.open_palette)
         return bar
 
@@ -271,17 +273,17 @@ class Window(QMainWindow):
         for id in ("save", "save-as", "rename", "make-it-fit", "free-all",
                    "go-export", "go-advise", "explain", "pick-model", "pick-gpu"):  # fmt: skip
             self.actions_by_id[id].setEnabled(plan is not None)
-            if id in self._tools:
-                self._tools[id].setEnabled(plan is not None)
+            if id in self.tools:
+                self.tools[id].setEnabled(plan is not None)
         for id, label in (
             ("undo", session.undo_label if session else None),
             ("redo", session.redo_label if session else None),
         ):
             self.actions_by_id[id].setEnabled(label is not None)
-            self._tools[id].setEnabled(label is not None)
+            self.tools[id].setEnabled(label is not None)
             text = tr(f"ui.action.{id}.named", what=say(label)) if label else tr(f"ui.action.{id}")
             self.actions_by_id[id].setText(text.replace("&", "&&"))  # no shortcut of a name
-            self._tools[id].setToolTip(plain_tip(text))
+            self.tools[id].setToolTip(plain_tip(text))
         if session is None or plan is None:
             self.top.title.show_document("Trainwright", "", tr("ui.tagline"), saved=True)
             self.setWindowTitle("Trainwright")
@@ -441,13 +443,17 @@ class Window(QMainWindow):
         """Fill the screen, or go back."""
         self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
 
-    def show_shortcuts(self) -> None:
-        """Show every action with its keys."""
-        from trainwright.ui.widgets.palette import ShortcutSheet
+    def show_tour(self) -> None:
+        """Show what is where."""
+        from trainwright.ui.touring import show
 
-        sheet = ShortcutSheet(self)
-        sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        sheet.open()
+        show(self)
+
+    def offer_diagnostics(self) -> None:
+        """Save what helps with a fault report."""
+        from trainwright.ui.diagnostics import offer
+
+        offer(self)
 
     def teach(self, lesson: str) -> None:
         """Show a lesson with the numbers of the plan."""

@@ -55,7 +55,9 @@ def refusal(path: str) -> str:
 
 def test_torch_that_is_traced_with_is_the_one_that_the_package_asks_for():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    (torch,) = (each for each in project["dependencies"] if each.startswith("torch"))
+    (torch,) = (
+        each for each in project["optional-dependencies"]["torch"] if each.startswith("torch")
+    )
     numbers = [tuple(map(int, each.split("."))) for each in re.findall(r"\d+\.\d+", torch)]
     assert numbers == [interpreter.LEAST_TORCH, interpreter.BELOW_TORCH]
 
@@ -166,3 +168,25 @@ def test_chosen_interpreter_traces_and_is_named(tmp_path, monkeypatch):
     assert profile.versions["interpreter"] == str(path)
     (note,) = (n for n in pending.answered(profile).notes if n.id == "plan.note.interpreter")
     assert str(path) in render(note, "ko")
+
+
+@pytest.mark.parametrize(
+    ("mark", "adds"),
+    [("", "-m pip install"), ("pipx_metadata.json", "pipx inject"), ("uv-receipt.toml", "uv pip")],
+)
+def test_without_torch_it_names_the_line_that_adds_it_as_it_was_installed(
+    monkeypatch, tmp_path, mark, adds
+):
+    monkeypatch.setattr(interpreter, "_own", lambda: interpreter.Interpreter(sys.executable, ()))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    if mark:
+        (tmp_path / mark).write_text("")
+    with pytest.raises(UserError) as caught:
+        interpreter.tracing()
+    said = render(caught.value.message, "en")
+    assert adds in said
+    assert '"torch>=2.10,<2.14"' in said
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    with pytest.raises(UserError) as caught:
+        interpreter.tracing()
+    assert caught.value.message.id == "worker.packaged-no-torch"

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from trainwright.messages.units import grouped
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -40,5 +42,5 @@ def tick_text(value: float) -> str:
     """Return a tick's label: as few digits as it needs."""
     if value == 0:
         return "0"
-    text = f"{value:,.3f}".rstrip("0").rstrip(".") if abs(value) < 1000 else f"{value:,.0f}"
+    text = f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) < 1000 else grouped(value)
     return text.replace("-", "−")

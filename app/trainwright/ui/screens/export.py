@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from trainwright.export import ALL, Reasons, files, target, write
+from trainwright.export import ALL, Reasons, files, suiting, target, write
 from trainwright.export.header import start_of
 from trainwright.messages import Message, UserError
 from trainwright.plan.report import Verdict
@@ -36,7 +36,8 @@ class ExportScreen(QWidget):
         super().__init__()
         self._session = session
         self._preferences = preferences
-        self._target = next(iter(ALL))
+        self._target, self._chosen = next(iter(ALL)), False
+        """Until a person chooses one, it is the first that can take the plan."""
         self._files: dict[str, str] = {}
         self._shown = ""
         self._goal = Path()
@@ -134,6 +135,9 @@ class ExportScreen(QWidget):
             return
         self.save.setEnabled(False)
         self.copy.setEnabled(False)
+        if not self._chosen and session.plan is not None and session.report is not None:
+            self._target = suiting(session.plan, session.report.settings)
+            self.targets.show_value(self._target)
         self._about.tell(Message.of(f"ui.export.target.{self._target}.about"))
         made_for = ", ".join(f"{k} {v}" for k, v in target(self._target).made_for.items())
         self._made_for.tell(Message.of("ui.export.made-for", versions=made_for))
@@ -231,7 +235,7 @@ class ExportScreen(QWidget):
         self._count.setText(tr("ui.export.lines", count=lines) if text else "")
 
     def _choose_target(self, name: str) -> None:
-        self._target = name
+        self._target, self._chosen = name, True
         self.refresh()
 
     def _copy(self) -> None:

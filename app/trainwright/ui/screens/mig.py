@@ -45,7 +45,7 @@ from trainwright.ui.widgets.base import SCROLL_BAR, Heading, Label, Scroll, Surf
 from trainwright.ui.widgets.migboard import Strip
 from trainwright.ui.widgets.migpalette import ProfileRow, RowHeads
 from trainwright.ui.widgets.migstrips import Strips
-from trainwright.ui.widgets.undokeys import redoes, undoes
+from trainwright.ui.widgets.undokeys import claims, redoes, undoes
 
 
 class MigScreen(QWidget):
@@ -484,9 +484,7 @@ class MigScreen(QWidget):
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.LayoutRequest:
             self._fold()  # least widths changed
-        if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.ShortcutOverride:
-            return super().event(event)
-        if undoes(event) or redoes(event):
+        if claims(event):
             event.accept()
             return True
         return super().event(event)

@@ -259,7 +259,7 @@ class PlanForm(Surface):
         self._combo(group, "settings.recipe", verbatim(choices.RECIPES),
                     lambda _, s: (s.recipe if s else None) or "plain",
                     applies=applies.trains)  # fmt: skip
-        self._combo(group, "settings.framework", verbatim(choices.FRAMEWORKS),
+        self._combo(group, "settings.framework", named("framework", choices.FRAMEWORKS),
                     values.setting("framework"), applies=applies.trains)  # fmt: skip
         self._segments(group, "settings.optimizer_implementation",
                        verbatim(choices.IMPLEMENTATIONS),

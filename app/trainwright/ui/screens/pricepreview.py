@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import number
 from trainwright.prices import kept
+from trainwright.prices.history import Steps
 from trainwright.prices.imports import Refused, Row, waiting
 from trainwright.prices.imports.matching import matcher
 from trainwright.prices.imports.preview import Preview, Previewed
@@ -41,8 +42,9 @@ class PreviewCard(Surface):
     put_away = Signal()
     discarded = Signal(int)
 
-    def __init__(self) -> None:
+    def __init__(self, steps: Steps) -> None:
         super().__init__(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.M)
+        self._steps = steps
         self._preview: Preview | None = None
         self._waited = False
         """Whether the rows waited already, instead of coming in a list."""
@@ -183,11 +185,12 @@ class PreviewCard(Surface):
             return
         found = self._preview
         try:
-            kept.add(found.observations())
-            if self._waited:
-                waiting.drop(found.matched())
-            else:
-                waiting.add(found.unplaced())
+            with self._steps.doing():
+                kept.add(found.observations())
+                if self._waited:
+                    waiting.drop(found.matched())
+                else:
+                    waiting.add(found.unplaced())
         except UserError as error:
             self.row.tell(error.message)
             return
@@ -207,7 +210,8 @@ class PreviewCard(Surface):
         """Let rows wait no longer; nobody wants them."""
         assert self._preview is not None, "there are rows to discard"
         try:
-            waiting.drop(one.read for one in gone if isinstance(one.read, Row))
+            with self._steps.doing():
+                waiting.drop(one.read for one in gone if isinstance(one.read, Row))
         except UserError as error:
             self.row.tell(error.message)
             return

@@ -6,30 +6,34 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import number
-from trainwright.prices import Observation, Rate, exchange, freshness_of_own, kept, price_book
+from trainwright.prices import Observation, freshness_of_own, kept, price_book
+from trainwright.prices.history import Steps
 from trainwright.prices.imports import parse, preview_rows, read, read_file, waiting
 from trainwright.prices.imports.matching import Verdict, matcher
 from trainwright.prices.imports.preview import Preview, preview
 from trainwright.prices.observation import SECOND_HAND
 from trainwright.prices.shipped import Part, part_kind
 from trainwright.ui import asking, tokens
-from trainwright.ui.i18n import Text, language, say, tr
+from trainwright.ui.i18n import language, tr
 from trainwright.ui.money import exact
 from trainwright.ui.screens.form import row_label
+from trainwright.ui.screens.pricecard import PriceCard, RateCard
 from trainwright.ui.screens.pricepreview import PreviewCard, title
 from trainwright.ui.screens.pricewaiting import WaitingCard
 from trainwright.ui.tasks import Latest
-from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface
+from trainwright.ui.widgets.base import Label, Scroll
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Combo, Segmented
 from trainwright.ui.widgets.entry import Entry, TextBox
 from trainwright.ui.widgets.table import Cell, RowTable
 from trainwright.ui.widgets.table import Heading as Column
+from trainwright.ui.widgets.undokeys import claims, redoes, undoes
 
 CONDITIONS = ("new", "used", "refurbished", "overseas", "bulk")
 _AGE_ICON = {
@@ -50,6 +54,7 @@ class PricesScreen(Scroll):
         body = QWidget()
         super().__init__(body)
         self._reading, self._rematching = Latest(self), Latest(self)
+        self._steps = Steps()
         outer = QHBoxLayout(body)
         outer.setContentsMargins(tokens.XXL, tokens.XXL, tokens.XXL, tokens.XXL)
         inner = QWidget()
@@ -60,7 +65,7 @@ class PricesScreen(Scroll):
         column = QVBoxLayout(inner)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(tokens.L)
-        column.addWidget(Label(Message.of("ui.place.prices"), px=tokens.DISPLAY, weight=600))
+        column.addLayout(self._head())
         lead = Label(Message.of("prices.screen.lead"), px=tokens.SECTION, colour="text2", wrap=True)
         column.addWidget(lead)
         sides = QHBoxLayout()
@@ -71,8 +76,9 @@ class PricesScreen(Scroll):
         for side, stretch in ((left, 2), (right, 3)):
             side.setSpacing(tokens.L)
             sides.addLayout(side, stretch)
-        self.one, self.paste, self.rate = OnePrice(), PasteCard(), RateCard()
-        self.list, self.waiting, self.kept = PreviewCard(), WaitingCard(), KeptCard()
+        steps = self._steps
+        self.one, self.paste, self.rate = OnePrice(steps), PasteCard(), RateCard(steps)
+        self.list, self.waiting, self.kept = PreviewCard(steps), WaitingCard(), KeptCard(steps)
         for side, cards in (
             (left, (self.one, self.paste)),
             (right, (self.list, self.waiting, self.kept, self.rate)),
@@ -83,13 +89,50 @@ class PricesScreen(Scroll):
         self.list.hide()
         self._connect()
 
+    def _head(self) -> QHBoxLayout:
+        line = QHBoxLayout()
+        line.setSpacing(tokens.S)
+        line.addWidget(Label(Message.of("ui.place.prices"), px=tokens.DISPLAY, weight=600))
+        line.addStretch(1)
+        says = Message.of("prices.screen.undo"), Message.of("prices.screen.redo")
+        self.undo = Button("", "ghost", "arrow-u-up-left", name=says[0], tip=says[0])
+        self.redo = Button("", "ghost", "arrow-u-up-right", name=says[1], tip=says[1])
+        self.undo.clicked.connect(lambda: self._step(self._steps.undo))
+        self.redo.clicked.connect(lambda: self._step(self._steps.redo))
+        for button in (self.undo, self.redo):
+            button.setEnabled(False)
+            line.addWidget(button)
+        return line
+
+    def _step(self, take: Callable[[], None]) -> None:
+        """Undo, or do again."""
+        try:
+            take()
+        except UserError as error:
+            self.kept.refuse(error.message)
+        self._changed()
+
+    def event(self, event: QEvent) -> bool:
+        if claims(event):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if undoes(event):
+            self._step(self._steps.undo)
+        elif redoes(event):
+            self._step(self._steps.redo)
+        else:
+            super().keyPressEvent(event)
+
     def _connect(self) -> None:
         self.paste.wanted.connect(self._read)
         self._reading.done.connect(self._show_list)
         self._reading.failed.connect(self.paste.refuse)
         self.list.kept.connect(self._list_kept)
         self.list.put_away.connect(self.list.hide)
-        self.list.discarded.connect(self.waiting.discarded)
+        self.list.discarded.connect(self._discarded)
         self.waiting.wanted.connect(self._look_at_waiting)
         self._rematching.done.connect(self._show_waiting)
         self._rematching.failed.connect(self.paste.refuse)
@@ -127,40 +170,22 @@ class PricesScreen(Scroll):
         self.paste.clear()
         self._changed()
 
+    def _discarded(self, count: int) -> None:
+        self._changed()
+        self.waiting.discarded(count)
+
     def _changed(self) -> None:
-        self.kept.refresh()
-        self.waiting.refresh()
+        self.entered()
+        self.undo.setEnabled(bool(self._steps.past))
+        self.redo.setEnabled(bool(self._steps.ahead))
         self.changed.emit()
 
 
-class _Card(Surface):
-    """A card with a heading and a line for what went wrong or was done."""
-
-    changed = Signal()
-
-    def __init__(self, title: Text, note: Text = "") -> None:
-        super().__init__(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.M)
-        self.heading = Heading(title, note)
-        self.column.addWidget(self.heading)
-        self._says = Label("", px=tokens.LABEL, colour="text2", wrap=True)
-        self._says.hide()
-
-    def tell(self, text: Text, *, wrong: bool = False) -> None:
-        """Say what was done, or what is wrong."""
-        self._says.paint_in("no" if wrong else "text2")
-        self._says.tell(text)
-        self._says.setVisible(bool(say(text)))
-
-    def refuse(self, problem: Message) -> None:
-        """Say what is wrong."""
-        self.tell(problem, wrong=True)
-
-
-class OnePrice(_Card):
+class OnePrice(PriceCard):
     """One price: part, amount, condition, shop and day."""
 
-    def __init__(self) -> None:
-        super().__init__(Message.of("prices.screen.one"))
+    def __init__(self, steps: Steps) -> None:
+        super().__init__(Message.of("prices.screen.one"), steps)
         self._verdict = Verdict()
         self.part = Entry(name=Message.of("prices.screen.part"), hint="RTX 3090")
         self.amount = Entry(name=Message.of("prices.screen.price"), hint=_example())
@@ -246,7 +271,8 @@ class OnePrice(_Card):
     def _keep(self) -> None:
         try:
             seen = self._observation(date.today())
-            kept.add([seen])
+            with self._steps.doing():
+                kept.add([seen])
         except UserError as error:
             self.refuse(error.message)
             return
@@ -275,7 +301,7 @@ class OnePrice(_Card):
         )
 
 
-class PasteCard(_Card):
+class PasteCard(PriceCard):
     """A list from elsewhere, pasted or in a file."""
 
     wanted = Signal(object)
@@ -316,74 +342,11 @@ class PasteCard(_Card):
             self.wanted.emit(partial(read_file, path, date.today()))
 
 
-class RateCard(_Card):
-    """What a dollar costs in won, and since when."""
-
-    def __init__(self) -> None:
-        super().__init__(Message.of("prices.screen.rate"))
-        self.rate = Entry(name=Message.of("prices.screen.rate.value"), hint="1450", least=60)
-        self.day = Entry(name=Message.of("prices.screen.day"), least=96)
-        self.keep = Button(Message.of("prices.screen.rate.keep"), small=True)
-        self.forget = Button(Message.of("prices.screen.rate.forget"), small=True)
-        line = QHBoxLayout()
-        line.setSpacing(tokens.S)
-        for widget, stretch in (
-            (Label("1 USD =", colour="text2"), 0),
-            (self.rate, 1),
-            (Label("KRW", colour="text2"), 0),
-            (self.day, 1),
-            (self.keep, 0),
-        ):
-            line.addWidget(widget, stretch)
-        self.column.addLayout(line)
-        self.column.addWidget(self._says)
-        self.column.addWidget(self.forget, 0, Qt.AlignmentFlag.AlignLeft)
-        self.keep.clicked.connect(self._keep)
-        self.rate.returnPressed.connect(self._keep)
-        self.forget.clicked.connect(self._forget)
-        self.day.setText(date.today().isoformat())
-
-    def refresh(self) -> None:
-        """Show the rate that is set."""
-        known, wrong = exchange.load()
-        self.forget.setVisible(known is not None)
-        if wrong is not None:
-            self.refuse(wrong)
-        elif known is None:
-            self.tell(Message.of("prices.no-rate"))
-        else:
-            values = {"rate": known.krw_per_usd, "date": known.observed.isoformat()}
-            self.tell(Message.of("prices.rate", **values))
-
-    def _keep(self) -> None:
-        today = date.today()
-        try:
-            amount, told = parse.money(self.rate.text())
-            if told == "USD":
-                raise UserError.of("prices.which-currency", text=self.rate.text())
-            exchange.keep(Rate(amount, parse.day(self.day.text(), before=today) or today), today)
-        except UserError as error:
-            self.refuse(error.message)
-            return
-        self.rate.clear()
-        self.refresh()
-        self.changed.emit()
-
-    def _forget(self) -> None:
-        try:
-            exchange.forget()
-        except UserError as error:
-            self.refuse(error.message)
-            return
-        self.refresh()
-        self.changed.emit()
-
-
-class KeptCard(_Card):
+class KeptCard(PriceCard):
     """The prices that are kept, newest first, each with its age."""
 
-    def __init__(self) -> None:
-        super().__init__(Message.of("prices.screen.kept"))
+    def __init__(self, steps: Steps) -> None:
+        super().__init__(Message.of("prices.screen.kept"), steps)
         self.rows: list[Observation] = []
         self.table = RowTable(
             Message.of("prices.screen.kept"),
@@ -444,7 +407,8 @@ class KeptCard(_Card):
 
     def _do(self, job: Callable[[], object], said: Message) -> None:
         try:
-            job()
+            with self._steps.doing():
+                job()
         except UserError as error:
             self.refuse(error.message)
             return

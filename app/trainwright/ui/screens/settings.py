@@ -15,9 +15,9 @@ from trainwright.ui.i18n import tr
 from trainwright.ui.names import gpu_name, search_gpus
 from trainwright.ui.preferences import SCALES, Preferences
 from trainwright.ui.screens.form import row_label
-from trainwright.ui.screens.prices import RateCard
+from trainwright.ui.screens.pricecard import RateCard
 from trainwright.ui.tasks import Latest
-from trainwright.ui.usual import GPU
+from trainwright.ui.usual import DIGITS, GPU
 from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Decimal, Segmented
@@ -111,8 +111,13 @@ class SettingsScreen(Scroll):
             grid, 1, "currency", ("language", "USD", "KRW"), known.currency or "language"
         )
         self.currency.chosen.connect(self._set_currency)
+        samples = [(key, f"1{mark}234{mark}567") for key, mark in DIGITS.items()]
+        name = Message.of("ui.settings.digits")
+        self.digits = Segmented(samples, known.digits, name=name)
+        self.digits.chosen.connect(self._set_digits)
+        _line(grid, 2, name, self.digits)
         assumed = {"usd_per_kwh": USD_PER_KWH, "household_kwh": HOUSEHOLD_KWH}
-        for line, (key, value) in enumerate(assumed.items(), start=2):
+        for line, (key, value) in enumerate(assumed.items(), start=3):
             name = Message.of(f"ui.settings.{key}")
             absent = f"{value:g} ({tr('pc.cost.assumed')})"
             field = Decimal(name=name, absent=absent)
@@ -128,6 +133,10 @@ class SettingsScreen(Scroll):
 
     def _set_currency(self, value: str) -> None:
         self._keep(currency=None if value == "language" else value)
+
+    def _set_digits(self, value: str) -> None:
+        self._keep(digits=value)
+        self.changed.emit()
 
     def _set_energy(self, key: str, value: object) -> None:
         self._keep(**{key: value or None})

@@ -51,9 +51,13 @@ class QuestionDialog(QDialog):
 
     def list_lines(self, lines: Sequence[Text]) -> None:
         """Show sentences below the text, one a paragraph, to read and to copy."""
-        self.shown = self._text(Message.of("ui.review.list"))
+        self.show_text(Message.of("ui.review.list"), _paragraphs(lines))
+
+    def show_text(self, name: Message, text: str) -> None:
+        """Show a longer text below the first, to read and to copy."""
+        self.shown = self._text(name)
         self.shown.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
-        self.shown.setPlainText(_paragraphs(lines))
+        self.shown.setPlainText(text)
         self.column.insertWidget(2, self.shown, 1)
         self.shown.show()  # a layout reckons only with what is shown
         self.column.activate()
