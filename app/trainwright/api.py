@@ -15,7 +15,7 @@ from typing import Any
 
 from trainwright.messages import UserError
 from trainwright.plan import file
-from trainwright.plan.evaluate import Facts, evaluate, resolve
+from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
 from trainwright.plan.limits import with_limits
 from trainwright.plan.report import Report, as_json
 from trainwright.plan.schema import Plan
@@ -88,10 +88,17 @@ def answered(plan: Plan, name: str, *, allow_code: bool = False) -> Estimate:
             check_code(plan.model)
             if not allow_code:
                 raise UserError.of("plan.code-consent", path=plan.model.code)
-        facts = resolve(plan)
-        if not isinstance(facts, Facts):
-            facts = facts.answered(store.trace(facts.spec))
+        found = resolve(plan)
+        facts = found if isinstance(found, Facts) else _traced(found)
         return _estimate(with_limits(plan, facts, evaluate(plan, facts)))
+
+
+def _traced(found: Pending) -> Facts:
+    """Trace the model for all batches, and keep that: the next call is answered at once."""
+    profile = store.trace(found.spec)
+    if not profile.answers(*found.point):  # its structure changes from length to length
+        profile = store.trace(found.spec, at=found.point)
+    return found.answered(profile)
 
 
 def _estimate(report: Report) -> Estimate:

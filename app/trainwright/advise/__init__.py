@@ -6,10 +6,9 @@ from trainwright.advise.choose import (
     make_it_fit,
     ways_out,
     with_whole_batch,
-    would_shard,
+    worth_tracing,
 )
 from trainwright.advise.learning_rate import learning_rate_advice
-from trainwright.advise.relax import sharding
 
 __all__ = [
     "Advice",
@@ -20,9 +19,8 @@ __all__ = [
     "advise",
     "learning_rate_advice",
     "make_it_fit",
-    "sharding",
     "ways_out",
     "what_becomes",
     "with_whole_batch",
-    "would_shard",
+    "worth_tracing",
 ]

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import dropwhile, islice, takewhile
-from math import inf
+from itertools import islice
 
 from trainwright.advise import learning_rate, loading, pareto, relax, space
 from trainwright.advise.advice import Advice, Choice, Relaxation
@@ -16,7 +15,7 @@ from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve, stored
 from trainwright.plan.question import question
-from trainwright.plan.report import Report, Verdict
+from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
@@ -24,13 +23,9 @@ from trainwright.workload.settings import Effect
 
 _SAME = 1e-9
 """Relative difference below which two times are the same work."""
-_AS_FAST = 0.01
-"""Longer step that is taken for memory that stays free, as a share. Assumed: far below what the
-estimate can tell."""
-_NEAR = 0.05
-"""Longer step that is worth naming for a margin, as a share. Assumed."""
-_TRIES = 4
-"""Replays spent on a choice with a margin; assumed."""
+_WORTH_NAMING = 0.01
+"""Shorter step that is worth naming where it leaves no headroom, as a share. Assumed: below it the
+estimate cannot tell."""
 
 
 def advise(
@@ -63,7 +58,7 @@ def advise(
             choices=(),
             pareto=(),
             nothing_fits=ways,
-            notes=(*hints, *_not_considered(search, obeying=False)),
+            notes=(*hints, *relax.known_ways(search), *_not_considered(search, obeying=False)),
             considered=search.considered,
             short_by_bytes=relax.shortage(search),
         )
@@ -92,7 +87,25 @@ def _shards(way: Relaxation) -> bool:
     return way.changes.get("settings.strategy") == "fsdp2"
 
 
-def would_shard(advice: Advice) -> bool:
+def worth_tracing(
+    plan: Plan, advice: Advice, by: Callable[[Plan], Facts | Pending] = resolve
+) -> Iterator[Pending]:
+    """Yield what must be traced before the advice can compare it, where that may help.
+
+    Weights shared out, and adapters or fewer bits where nothing fits.
+    """
+    shared = relax.sharding(plan)
+    wanted = [shared] if shared is not None and _would_shard(advice) else []
+    for one in (*wanted, *(() if advice.choices else relax.smaller_tasks(plan))):
+        try:
+            found = by(one)
+        except UserError:  # the model, or the settings, do not go with the task
+            continue
+        if isinstance(found, Pending):
+            yield found
+
+
+def _would_shard(advice: Advice) -> bool:
     """Return whether weights shared out may give the same result, and were not compared."""
     if not advice.choices:
         return any(note.id in relax.SHARDING_HINTS for note in advice.notes)
@@ -141,69 +154,38 @@ def _ranked(search: Search) -> Iterator[tuple[Timed, Report]]:
     that does not.
     """
     chosen: list[Timed] = []
-    for timed in search.obedient:
-        if chosen and timed.candidate.effect > chosen[0].candidate.effect:
-            return
-        if any(abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one in chosen):
-            continue
-        for found in search.confirmed([timed]):
-            taken = found if chosen else _off_the_edge(search, found)
-            chosen += timed, taken[0]
-            yield taken
 
+    def others() -> Iterator[Timed]:
+        for timed in search.obedient:
+            if chosen and timed.candidate.effect > chosen[0].candidate.effect:
+                return
+            if not any(abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one in chosen):
+                yield timed
 
-def _off_the_edge(search: Search, fastest: tuple[Timed, Report]) -> tuple[Timed, Report]:
-    """Return the fastest, or one nearly as fast where it leaves nothing free at p95.
-
-    The fastest that leaves something, else the one that needs the least. The order is the same
-    for any memory, so that more of it never gives a slower choice.
-    """
-    if _spares(fastest[1]) or fastest[0].seconds == inf:
-        return fastest
-    alike = list(_nearly(search, fastest[0], _AS_FAST))
-    leanest = min(alike, key=lambda one: (search.peak(one.candidate), one.candidate.allocator))
-    lean = next(search.confirmed([leanest]), fastest)
-    if not _spares(lean[1]):
-        return lean
-    return next(one for one in search.confirmed(alike) if _spares(one[1]))
-
-
-def _nearly(search: Search, fastest: Timed, longer: float) -> Iterator[Timed]:
-    """Yield a point and those after it whose step is longer by the share ``longer`` at most."""
-
-    def near(one: Timed) -> bool:
-        alike = one.candidate.departs == fastest.candidate.departs
-        return alike and one.seconds <= fastest.seconds * (1 + longer)
-
-    return takewhile(near, dropwhile(lambda one: one != fastest, search.obedient))
+    for found in search.best(search.obedient, others()):
+        chosen.append(found[0])
+        yield found
 
 
 def _margin(search: Search, first: tuple[Timed, Report]) -> Iterator[Message]:
-    """Yield what a margin costs where the first choice has none."""
-    if _spares(first[1]):
+    """Yield that the first choice is at the edge, or what is faster there."""
+    if not first[1].roomy:
+        yield Message.of("advise.no-margin", spare=_spare(first[1]))
         return
-    others = islice(_nearly(search, first[0], _NEAR), _TRIES)
-    spare = [one for one in search.confirmed(others) if _spares(one[1])]
-    if not spare:
-        yield Message.of("advise.no-margin")
+    fastest = next(search.confirmed(search.obedient), first)
+    gain = 1 - fastest[0].seconds / first[0].seconds
+    if fastest[1].roomy or gain < _WORTH_NAMING:
         return
-    calm = next((one for one in spare if one[1].verdict is Verdict.FITS), spare[0])
-    now, then = first[1].settings, calm[1].settings
+    now, then = first[1].settings, fastest[1].settings
     keys = ("micro_batch", *space.SAVERS)
     changes = [f"{key}: {getattr(then, key)}".lower() for key in keys
                if getattr(now, key) != getattr(then, key)]  # fmt: skip
-    cost = calm[0].seconds / first[0].seconds - 1
-    yield Message.of("advise.margin", changes=changes, cost=cost, spare=_spare(calm[1]))
+    yield Message.of("advise.margin", changes=changes, gain=gain, spare=_spare(fastest[1]))
 
 
 def _spare(report: Report) -> float:
     """Return the bytes that stay free at p95."""
     return report.memory.device_total.value - report.memory.device_used_p95.value
-
-
-def _spares(report: Report) -> bool:
-    """Return whether anything stays free: else cached memory has to be given back at p95."""
-    return _spare(report) >= 1
 
 
 def _fp8(search: Search, best: Timed) -> Iterator[Message]:

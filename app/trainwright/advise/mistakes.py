@@ -29,6 +29,8 @@ def mistakes(search: Search, best: Timed, report: Report) -> tuple[Message, ...]
 
 def _freed(search: Search, best: Timed, key: str) -> tuple[float, Message] | None:
     """Return (seconds against the best, message) if the plan were better without the key."""
+    if key == "precision" and search.facts.machine.gpu.record.vendor == "Apple":
+        return None  # 16 bits save memory there; published runs show no speed (nanochat #685)
     better = takewhile(
         lambda timed: (
             timed.candidate.effect <= best.candidate.effect
@@ -55,9 +57,9 @@ def _message(search: Search, best: Timed, timed: Timed, report: Report, key: str
     own, better = getattr(theirs, key), getattr(ours, key)
     if key == "checkpointing" and better == "none":
         return Message.of("advise.mistake.checkpointing", own=own, **values)
-    if key == "precision" and own == "fp32":
-        gpu = search.facts.machine.gpu.record.name
-        return Message.of("advise.mistake.fp32", better=better, gpu=gpu, **values)
+    record = search.facts.machine.gpu.record
+    if key == "precision" and own == "fp32" and record.vendor == "NVIDIA":
+        return Message.of("advise.mistake.fp32", better=better, gpu=record.name, **values)
     return Message.of("advise.mistake.other", setting=key, own=own, better=better, **values)
 
 

@@ -9,6 +9,7 @@ from trainwright.advise import space
 from trainwright.advise.advice import Reason
 from trainwright.advise.search import Search, Timed
 from trainwright.advise.space import Candidate
+from trainwright.catalog import GpuRecord
 from trainwright.estimate.compiling import SOURCE as COMPILING
 from trainwright.estimate.compiling import compiling
 from trainwright.estimate.compiling import verdict as compiling_verdict
@@ -21,6 +22,7 @@ SHARDING_SOURCE = "torch: docs, torch.distributed.fsdp.fully_shard"
 _TRIES = 3
 """Replays spent on what else would fit."""
 _ALONE = "torchtune: full_finetune_single_device, dtype"
+_MPS = "pytorch #139390, #142397, #175804; transformers #40458; karpathy/nanochat #685, M4 Max"
 _CAPABILITY = "NVIDIA CUDA programming guide, arithmetic by compute capability; stas00, dtype"
 
 
@@ -53,10 +55,14 @@ def slower(timed: Timed, than: Timed) -> float:
 
 def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     value = best.candidate.precision
-    gpu = search.facts.machine.gpu.record.name
+    record = search.facts.machine.gpu.record
+    gpu = record.name
     if effect("precision", value) is Effect.DIFFERENT and best.candidate.effect:
         mixed = Message.of("advise.flip.memory-precision")
         yield _reason("precision", value, "advise.precision.alone", _ALONE, mixed, value=value)
+        return
+    if record.vendor == "Apple" and value in ("bf16-mixed", "fp16-mixed"):
+        yield _reason("precision", value, f"advise.precision.mps-{value}", _MPS, None, gpu=gpu)
         return
     others = [
         other
@@ -66,7 +72,7 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
         and other.seconds != best.seconds  # as TF32 on GPUs without it
     ]
     flips = None
-    if value == "fp16-mixed":
+    if value == "fp16-mixed" and record.vendor == "NVIDIA":
         flips = Message.of("advise.flip.bf16-gpu")
     if not others:
         yield _reason("precision", value, f"advise.precision.{value}", _CAPABILITY, flips, gpu=gpu)
@@ -78,7 +84,7 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     yield _reason(
         "precision",
         value,
-        "advise.precision.faster" if gain > 1 else "advise.precision.only-fits",
+        _compared(record, gain),
         _CAPABILITY,
         flips,
         gpu=gpu,
@@ -86,6 +92,14 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
         other=other.candidate.precision,
         factor=gain,
     )
+
+
+def _compared(record: GpuRecord, gain: float) -> str:
+    """Return the sentence on the next precision, which takes ``gain`` times as long."""
+    if gain <= 1:
+        return "advise.precision.only-fits"
+    units = record.vendor == "NVIDIA"
+    return "advise.precision.faster" if units else "advise.precision.faster-elsewhere"
 
 
 def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
@@ -175,8 +189,9 @@ def _micro_batch(search: Search, best: Timed) -> Reason:
     flips = Message.of("advise.flip.memory-batch", following=more, saved=saved)
     values: dict[str, float] = {"micro": micro, "following": more}
     if search.may_fit(following.candidate):  # only its replay says that it does not fit
-        memory = search.report(following.candidate).memory
-        need, room, id = memory.device_used_p95.value, memory.device_total.value, "replayed"
+        report = search.report(following.candidate)
+        need, room = report.memory.device_used_p95.value, report.memory.device_total.value
+        id = "edge" if report.fits else "replayed"
     else:
         need, room = search.least(following.candidate), search.room(following.candidate)
         id = "largest"

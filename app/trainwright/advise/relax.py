@@ -128,6 +128,15 @@ def shortage(search: Search) -> float | None:
     return max(memory.device_used_p95.value - memory.device_total.value, 0.0)
 
 
+def known_ways(search: Search) -> Iterator[Message]:
+    """Yield ways that are common practice for a denoiser's adapters, and are not calculated.
+
+    Sources: diffusers: examples/dreambooth/README_flux.md; kohya-ss/sd-scripts: docs, FLUX.1.
+    """
+    if search.plan.workload.adapts and '"_class_name"' in search.facts.config:
+        yield Message.of("advise.known-ways.denoiser")
+
+
 def hints(search: Search) -> Iterator[Message]:
     """Yield what would help and was not compared: weights shared out over the GPUs."""
     smallest, count = search.smallest, search.facts.machine.gpu_count
@@ -186,7 +195,7 @@ def _shares_aside(search: Search) -> Iterator[Relaxation]:
 
 def _larger_share(search: Search) -> Iterator[Relaxation]:
     """Yield the plan whose serving engine may take as much of the memory as it needs to start."""
-    if search.smallest is None or search.plan.settings.memory_share is None:
+    if search.smallest is None:
         return
     serving = search.report(search.smallest).serving
     if serving is None or serving.starts or serving.least_share is None:
@@ -201,7 +210,7 @@ def _larger_share(search: Search) -> Iterator[Relaxation]:
 
 def _without_a_key(search: Search) -> Iterator[Relaxation]:
     """Yield the plan with one fixed setting changed; the fastest such first."""
-    found = [next(search.confirmed(search.freed(key)), None) for key in search.changeable]
+    found = [next(search.best(search.freed(key)), None) for key in search.changeable]
     ranked = sorted((one for one in found if one), key=lambda one: one[0].rank)
     for timed, report in ranked:
         key = timed.candidate.freed

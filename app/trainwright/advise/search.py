@@ -1,7 +1,8 @@
 """The search: points of the space in the order of their worth, then confirmed until enough fit.
 
 Exact: the first choice is the minimum over the whole space of (effect, departure, seconds,
-distance from what the plan has now) among settings whose p95 fits. Points are dropped unseen only
+distance from what the plan has now) among settings whose p95 leaves headroom. Where none of the
+least effect does, the leanest of them is the only choice. Points are dropped unseen only
 where a lower bound of their memory is more than the device has, or one above them in the lattice
 is at least as fast.
 """
@@ -28,7 +29,7 @@ from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.serving import Served
 from trainwright.estimate.unrolled import refusal
 from trainwright.plan.evaluate import Facts, evaluate, runs_out, served_in
-from trainwright.plan.report import Report
+from trainwright.plan.report import HEADROOM, Report
 from trainwright.plan.schema import Plan
 from trainwright.profile.expand import model_bytes
 from trainwright.profile.profile import Profile
@@ -137,9 +138,11 @@ class Walk:
 
     def leanest(self) -> Iterator[Candidate]:
         """Yield the points that take the least memory, whether they fit or not."""
+        obeyed = self.space.obeyed
         for root in chain.from_iterable(chain.from_iterable(map(self._roots, Effect))):
             for point in (self.space.leanest(root), root):
-                if self._search.profile(point) is not None:
+                wanted = obeyed is None or not obeys(point, *obeyed)
+                if wanted and self._search.profile(point) is not None:
                     yield point
                     break
 
@@ -284,6 +287,44 @@ class Search:
                 if report.fits:
                     yield timed, report
 
+    def best(
+        self, walk: Walk, ordered: Iterable[Timed] | None = None
+    ) -> Iterator[tuple[Timed, Report]]:
+        """Yield those of a walk that fit with headroom, best first.
+
+        Where those that change the training as little as the first that fits all lack headroom,
+        the leanest of them alone. ``ordered`` is the walk less what need not be looked at.
+        """
+        roomy = False
+        for timed in walk if ordered is None else ordered:
+            if roomy and not self.may_fit(timed.candidate, spare=HEADROOM):
+                continue
+            for found in self.confirmed([timed]):
+                if not found[1].roomy and not roomy:
+                    lean = self._leanest(walk, found)
+                    if not lean[1].roomy:
+                        yield lean
+                        return
+                roomy = True
+                if found[1].roomy:
+                    yield found
+
+    def _leanest(self, walk: Walk, like: tuple[Timed, Report]) -> tuple[Timed, Report]:
+        """Return what needs the least memory of all that change the training as little."""
+        departs = like[0].candidate.departs
+        alike = [one for one in walk.leanest() if one.departs == departs]
+        if not alike or like[0].seconds == math.inf:  # without times the leanest comes first
+            return like
+        lean = min(alike, key=self.peak)
+        seconds = self.seconds(lean)
+        if seconds is None:
+            return like
+        points = [
+            Timed(replace(lean, allocator=one), seconds) for one in walk.space.open["allocator"]
+        ]
+        found = [like, *self.confirmed(points)]
+        return min(found, key=lambda one: one[1].memory.device_used_p95.value)
+
     def report(self, candidate: Candidate) -> Report:
         """Return the full evaluation of a candidate."""
         if candidate not in self._reports:
@@ -300,9 +341,13 @@ class Search:
         assert profile is not None, "only candidates with a profile are timed"
         return replace(self.facts, settings=self.settings(candidate), profile=profile)
 
-    def may_fit(self, candidate: Candidate) -> bool:
-        """Return whether a lower bound of the p95 is within the device."""
-        room = self.room(candidate)  # Without a layout first: often the model alone is too large.
+    def may_fit(self, candidate: Candidate, *, spare: float = 0.0) -> bool:
+        """Return whether a lower bound of the p95 is within the device.
+
+        ``spare`` is the share of the device's memory that stays free.
+        """
+        room = self.room(candidate) - spare * self.facts.machine.gpu.total.value
+        # Without a layout first: often the model alone is too large.
         return self._model_bytes(candidate) <= room and self.least(candidate) <= room
 
     def least(self, candidate: Candidate) -> float:
@@ -357,15 +402,17 @@ class Search:
             pairs = space.batches(self.facts.settings, self.plan.workload, gpus)
             single = candidate.micro_batch == 1  # which is a structure of its own
             batches = [micro for micro, _ in pairs if (micro == 1) == single]
+        served = self._served(candidate, profile)
+        queues = served is not None and served.queues  # one request is enough to run
         peaks = allocated_peak_bytes(
             profile,
             self.facts.machine.gpu,
             self.settings(candidate),
-            batch=np.array(batches, dtype=np.int64),
+            batch=np.ones(len(batches), np.int64) if queues else np.array(batches, np.int64),
             sequence=self.sequence,
             new_tokens=None if self.plan.workload.trains else self.facts.inputs.new_tokens or 1,
             gpu_count=self.gpus(candidate),
-            served=self._served(candidate, profile),
+            served=served,
         )
         return dict(zip(batches, peaks.tolist(), strict=True))
 
@@ -430,7 +477,7 @@ def first(plan: Plan, sources: Sources) -> tuple[Search, Timed, Report] | None:
     if facts is None:
         return None
     search = Search(plan, facts, sources)
-    for timed, report in search.confirmed(search.obedient):
+    for timed, report in search.best(search.obedient):
         return search, timed, report
     return None
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from trainwright.catalog import GpuRecord
+from trainwright.catalog import GpuRecord, Precision, supports
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings, Settings, Workload
 from trainwright.workload.defaults import OFFLOADED, best_precision, unsupported_precision
@@ -159,12 +159,14 @@ def _precisions(workload: Workload, record: GpuRecord) -> tuple[str, ...]:
     best = best_precision(record)
     if not workload.trains:
         return tuple(dict.fromkeys(("bf16" if best == "bf16-mixed" else best, "fp32")))
-    others = [one for one in ("tf32", "fp32", "bf16") if _runs(one, record)]
-    return tuple(dict.fromkeys((best, *others)))
+    others: tuple[Precision, ...] = ("tf32", "fp32", "bf16")
+    return tuple(dict.fromkeys((best, *(one for one in others if _runs(one, record)))))
 
 
-def _runs(precision: str, record: GpuRecord) -> bool:
-    return unsupported_precision(precision, record) is None  # type: ignore[arg-type]
+def _runs(precision: Precision, record: GpuRecord) -> bool:
+    refused = unsupported_precision(precision, record) is not None
+    emulated = record.compute_capability is None and supports(record, precision) is not True
+    return not (refused or emulated)
 
 
 def _checkpointings(blocks: int) -> tuple[str, ...]:

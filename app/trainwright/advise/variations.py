@@ -33,7 +33,8 @@ class Variation:
 
 def variations(plan: Plan, facts: Facts, report: Report) -> Iterator[Variation]:
     """Yield other settings that a person may want to try; some of them the plan may refuse."""
-    yield from _training(plan, facts, report) if plan.workload.trains else _serving(plan, facts)
+    of_task = _training if plan.workload.trains else _serving
+    yield from of_task(plan, facts, report)
     yield from _kernels(facts)
     limit = power_limit(facts)
     if limit and not plan.machine.local and len(plan.machine.gpus) == 1:
@@ -106,12 +107,16 @@ def _input(plan: Plan, report: Report) -> Iterator[Variation]:
                 yield _setting("decoded", {f"workload.dataset.{k}": v for k, v in data.items()})
 
 
-def _serving(plan: Plan, facts: Facts) -> Iterator[Variation]:
+def _serving(plan: Plan, facts: Facts, report: Report) -> Iterator[Variation]:
     key = "settings.micro_batch" if plan.settings.micro_batch else "workload.inputs.concurrent"
     for factor in (2, 4, 0.5):
         requests = int(facts.settings.micro_batch * factor)
         if requests:
             yield _setting("concurrent", {key: requests}, requests=requests)
+    serving = report.serving
+    if serving is not None and serving.waiting and serving.least_share is not None:
+        share = serving.least_share
+        yield _setting("memory-share", {"settings.memory_share": share}, share=share)
     for value in ("fp8", "int8", "int4"):
         if facts.settings.quantization == "none":
             patch = {"settings.quantization": value}

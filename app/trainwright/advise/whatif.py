@@ -17,7 +17,7 @@ from trainwright.explain import Interval
 from trainwright.messages import Message, UserError, render
 from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
-from trainwright.plan.report import Report, Verdict
+from trainwright.plan.report import FITTING, Report, Verdict
 from trainwright.plan.schema import Plan
 
 MOST = 8
@@ -65,7 +65,7 @@ class WhatIf:
     @property
     def fits(self) -> bool:
         """Whether the changed plan fits."""
-        return self.verdict in (Verdict.FITS, Verdict.TIGHT)
+        return self.verdict in FITTING
 
     @property
     def same(self) -> bool:
@@ -95,7 +95,7 @@ def whatifs(
     the plan refuses or does not fit is left out. ``wanted`` is asked before each evaluation, and
     ends the work.
     """
-    fits = report.verdict in (Verdict.FITS, Verdict.TIGHT)
+    fits = report.verdict in FITTING
     first = (
         [] if fits or not wanted() else [_way(w, plan, report) for w in ways(plan, facts, wanted)]
     )

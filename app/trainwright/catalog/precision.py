@@ -49,7 +49,8 @@ _BY_ARCHITECTURE: dict[str, frozenset[Precision]] = {
     "Xe": _BRAIN,
     "Xe2": _BRAIN,
     "Apple M1": _HALF,
-    "Apple M2": _BRAIN,
+    # Metal computes bf16 in software up to M2 (transformers #40458).
+    "Apple M2": _HALF,
     "Apple M3": _BRAIN,
     "Apple M4": _BRAIN,
     "Apple M5": _BRAIN,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 STYLES = {
     Verdict.FITS: "bold green",
     Verdict.TIGHT: "bold yellow",
+    Verdict.QUEUES: "bold yellow",
     Verdict.SPILLS: "bold yellow",
     Verdict.NO: "bold red",
     Verdict.CANNOT_CHECK: "bold",
@@ -37,6 +38,7 @@ STYLES = {
 MARKS = {
     Verdict.FITS: "✓",
     Verdict.TIGHT: "△",
+    Verdict.QUEUES: "△",
     Verdict.SPILLS: "△",
     Verdict.NO: "✗",
     Verdict.CANNOT_CHECK: "?",

@@ -12,7 +12,7 @@ from trainwright.cli.progress import ProgressLine
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import UserError
 from trainwright.plan import file
-from trainwright.plan.evaluate import Facts, resolve
+from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.schema import Plan
 from trainwright.profile import store
 from trainwright.workload import ModelSource
@@ -110,9 +110,18 @@ def facts(plan: Plan, terminal: Terminal, *, one_point: bool = False) -> Facts:
     found = resolve(plan)
     if isinstance(found, Facts):
         return found
-    at = found.point if one_point else None
-    with ProgressLine(terminal, terminal.say("cli.tracing", name=plan.name)) as line:
-        profile = store.trace(found.spec, at=at, on_progress=line.update)
-        if not profile.answers(*found.point):  # its structure changes from length to length
-            profile = store.trace(found.spec, at=found.point, on_progress=line.update)
-        return found.answered(profile)
+    return traced(found, plan.name, terminal, one_point=one_point)
+
+
+def traced(pending: Pending, name: str, terminal: Terminal, *, one_point: bool = False) -> Facts:
+    """Trace what a plan's facts lack, with progress under its name.
+
+    Raises:
+        UserError: as ``profile.store.trace`` does.
+    """
+    at = pending.point if one_point else None
+    with ProgressLine(terminal, terminal.say("cli.tracing", name=name)) as line:
+        profile = store.trace(pending.spec, at=at, on_progress=line.update)
+        if not profile.answers(*pending.point):  # its structure changes from length to length
+            profile = store.trace(pending.spec, at=pending.point, on_progress=line.update)
+        return pending.answered(profile)

@@ -40,6 +40,11 @@ class Served:
         """Whether the run is the one that was traced: transformers with weights as they are."""
         return self.engine is TRANSFORMERS and self.weights is None
 
+    @property
+    def queues(self) -> bool:
+        """Whether requests wait for whose cache the engine's share of the memory has no room."""
+        return self.engine.policy.share is not None
+
     def pool_bytes(self, requests: int, tokens: int) -> int:
         """Return the bytes of a GPU's cache of so many requests of so many tokens."""
         shape = self.held_shape

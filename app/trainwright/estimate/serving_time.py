@@ -7,6 +7,7 @@ its kernels, or as the CPU takes to launch them.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Literal
 
 from trainwright.estimate.serving import Served
@@ -166,10 +167,17 @@ class ServingTime:
 
 
 def serving_time(
-    found: Round, *, requests: int, new: int, factor: float | None, reason: Message | None
+    found: Round,
+    *,
+    requests: int,
+    asked: int,
+    new: int,
+    factor: float | None,
+    reason: Message | None,
 ) -> ServingTime:
-    """Return the figures of a round.
+    """Return the figures of a round of so many requests at once.
 
+    Where more were asked for, the last of them wait for whole rounds of the others.
     ``factor`` is of the 90 % interval; ``reason`` says why they are bounds and have none.
     """
 
@@ -181,7 +189,9 @@ def serving_time(
         )
 
     first = figure("first-token", found.single.seconds, Unit.SECONDS)
-    last = figure("first-token-all", found.prefill.seconds, Unit.SECONDS)
+    rounds = ceil(asked / requests) - 1
+    before = rounds * (found.prefill.seconds + found.decode.seconds)
+    last = figure("first-token-all", before + found.prefill.seconds, Unit.SECONDS)
     if new < 2 or not found.decode.seconds:
         return ServingTime(first, last, None, None, None)
     step = found.decode.seconds / (new - 1)

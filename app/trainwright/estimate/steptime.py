@@ -110,6 +110,7 @@ def estimate_time(
     batch: int,
     sequence: int,
     gpu_count: int,
+    requests: int | None = None,
     cores: int | None = None,
     clock: Clock | None = None,
     served: Served | None = None,
@@ -120,7 +121,8 @@ def estimate_time(
     """Return the time of one optimizer step, with its derivation.
 
     ``batch`` is samples a micro-batch on one GPU, ``sequence`` tokens a sample (0 without,
-    serving: of the prompt), ``cores`` physical cores of the CPU, ``host`` all that is known of
+    serving: of the prompt), ``requests`` those that come at once where fewer are served at once,
+    ``cores`` physical cores of the CPU, ``host`` all that is known of
     the computer around the GPUs, ``cpu`` its processor where the catalog has it, ``cluster`` the
     computers that the GPUs are spread over. A clock that has timed other settings in the same
     situation may be given to save its work.
@@ -135,7 +137,7 @@ def estimate_time(
     if (refused := refusal(profile, clock, settings, batch)) is not None:
         return _unpredicted(refused)
     if served is not None:
-        return _served_time(profile, clock, settings, workload, batch)
+        return _served_time(profile, clock, settings, workload, batch, requests or batch)
     reason = _missing_rates(profile, clock, settings)
     compiled = compiling(clock, profile, settings, batch) if settings.compile else None
     stages = (
@@ -201,9 +203,14 @@ def _unpredicted(refused: Message) -> TimeEstimate:
 
 
 def _served_time(
-    profile: Profile, clock: Clock, settings: FullSettings, workload: Workload, batch: int
+    profile: Profile,
+    clock: Clock,
+    settings: FullSettings,
+    workload: Workload,
+    batch: int,
+    asked: int,
 ) -> TimeEstimate:
-    """Return the time of a round of requests."""
+    """Return the time of a round of the requests that run at once, of all that were asked for."""
     found, terms = clock.round(profile, settings, batch), clock.terms(profile, settings, batch)
     reason = _missing_rates(profile, clock, settings) if found.pass_ is None else None
     if not found.known:
@@ -248,6 +255,7 @@ def _served_time(
         serving=serving_time(
             found,
             requests=batch,
+            asked=asked,
             new=clock.new_tokens,
             factor=None if reason else factor,
             reason=reason,

@@ -31,7 +31,12 @@ from trainwright.quoting import visible, visible_lines
 
 Cell = str | Message | Quantity
 
-_INK = {Verdict.FITS: "#1a7f55", Verdict.TIGHT: "#9a6700", Verdict.CANNOT_CHECK: "#57606a"}
+_INK = {
+    Verdict.FITS: "#1a7f55",
+    Verdict.TIGHT: "#9a6700",
+    Verdict.QUEUES: "#9a6700",
+    Verdict.CANNOT_CHECK: "#57606a",
+}
 _STOP = "#b3401f"
 _TERMS = ("#2f6f9f", "#5b9a68", "#c08a3e", "#8a6fae", "#b3606a", "#5f8f97", "#8c8c8c")
 _STYLE = """

@@ -32,17 +32,22 @@ from trainwright.plan import checkpoint, chosen, crosscheck, mixture, recipe
 from trainwright.plan.loading import load_notes
 from trainwright.plan.profiles import stored as stored
 from trainwright.plan.question import question
-from trainwright.plan.report import Report, Verdict
+from trainwright.plan.report import FITTING, HEADROOM, Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
 from trainwright.plan.serving import (
     Serving,
     gpus_of,
+    holds,
+    largest,
+    offloads,
     policy_notes,
     refuses,
+    room_for,
     served_on,
     serving_notes,
     serving_side,
     tensor_parallel,
+    waits,
 )
 from trainwright.plan.tracenotes import trace_notes, update_notes
 from trainwright.profile import interpreter
@@ -50,9 +55,6 @@ from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
 from trainwright.workload import FullSettings, Inputs
 from trainwright.workload.weightfiles import Weights
-
-HEADROOM = 0.02
-"""Share of memory that the p95 leaves free for a comfortable fit; assumed: desktops vary."""
 
 SECOND_GPU = "time.note.scaling-offer-"
 """Notes that say what a second GPU would do."""
@@ -225,18 +227,22 @@ def _unchecked(choice: MachineChoice, machine: Machine) -> list[str]:
 
 def evaluate(plan: Plan, facts: Facts) -> Report:
     """Return the report; pure."""
-    memory = memory_of(plan, facts)
-    clock = time_of(plan, facts)
     machine = facts.machine
-    serving = None if plan.workload.trains else _serving(facts, memory)
+    of_all = memory_of(plan, facts)
+    running, memory = at_once(plan, facts, of_all)
+    clock = time_of(plan, running, requests=facts.settings.micro_batch)
+    serving = None if plan.workload.trains else _serving(facts, running, memory, of_all)
     supported = support(machine.gpu.record, machine.system, facts.settings)
     room = host_room(machine, memory)
     decided = verdict(memory, machine.system, room, loader_bytes(clock))
-    refused = tuple(refuses(serving)) if serving and decided in _MAY_RUN else ()
-    if refused and facts.settings.memory_share is not None:
+    refused = tuple(refuses(serving)) if serving and decided in FITTING else ()
+    if refused:
         decided = Verdict.NO
+    queue = tuple(waits(serving, machine.gpu.record)) if serving and not refused else ()
+    if queue and decided in FITTING:
+        decided = Verdict.QUEUES
     whole = tensor_parallel(serving, memory, machine.gpu_count) if serving is not None else None
-    if whole is not None and decided not in _MAY_RUN and _has_room(whole):
+    if whole is not None and decided not in FITTING and _has_room(whole):
         decided = Verdict.CANNOT_CHECK
     likely = recipe.likely_bytes(plan, facts.settings, facts.profile, memory, facts.config)
     return Report(
@@ -247,6 +253,8 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         notes=(
             *(() if supported.state == "supported" else (supported.because,)),
             *refused,
+            *queue,
+            *(offloads(serving) if serving and decided in (Verdict.NO, Verdict.SPILLS) else ()),
             *((whole,) if whole is not None else ()),
             *_open_notes(plan, facts.settings, decided),
             *recipe.note_of(likely, memory),
@@ -323,9 +331,6 @@ def _has_room(split: Message) -> bool:
     return bool(split.values["each"] <= split.values["total"] * (1 - HEADROOM))
 
 
-_MAY_RUN = (Verdict.FITS, Verdict.TIGHT)
-
-
 def _larger_notes(machine: Machine, memory: MemoryEstimate, decided: Verdict) -> Iterator[Message]:
     """Yield which computer would have room, where this one's memory cannot be extended."""
     if decided is Verdict.FITS:
@@ -375,10 +380,44 @@ def loader_bytes(clock: TimeEstimate) -> float:
     return clock.pipeline.loader.host_bytes if clock.pipeline is not None else 0.0
 
 
-def _serving(facts: Facts, memory: MemoryEstimate) -> Serving:
-    served = served_on(facts.machine, facts.settings, facts.profile, facts.config)
-    prompt, new = _length(facts.inputs), facts.inputs.new_tokens or 1
-    return serving_side(served, memory, facts.settings.micro_batch, prompt + new)
+def _serving(
+    facts: Facts, running: Facts, memory: MemoryEstimate, of_all: MemoryEstimate
+) -> Serving:
+    return serving_side(
+        served_on(facts.machine, facts.settings, facts.profile, facts.config),
+        memory,
+        of_all,
+        concurrent=facts.settings.micro_batch,
+        running=running.settings.micro_batch,
+        context=_context(facts.inputs),
+    )
+
+
+def _context(inputs: Inputs) -> int:
+    """Return the tokens of a request at its end."""
+    return _length(inputs) + (inputs.new_tokens or 1)
+
+
+def at_once(plan: Plan, facts: Facts, of_all: MemoryEstimate) -> tuple[Facts, MemoryEstimate]:
+    """Return the facts with the requests that run at once, and the memory of those.
+
+    Engines that take a share of the memory run as many as their cache holds, one at least.
+    ``of_all`` is the memory of all requests.
+    """
+    served = served_in(plan, facts)
+    asked, context = facts.settings.micro_batch, _context(facts.inputs)
+    if served is None or asked == 1 or holds(served, of_all, asked, context):
+        return facts, of_all
+
+    def running(count: int) -> Facts:
+        settings = facts.settings.model_copy(update={"micro_batch": count})
+        return replace(facts, settings=settings)
+
+    def all_held(count: int) -> bool:
+        return holds(served, memory_of(plan, running(count)), count, context)
+
+    fewer = running(largest(all_held, asked - 1, guess=room_for(served, of_all, context)) or 1)
+    return fewer, memory_of(plan, fewer)
 
 
 def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:
@@ -388,7 +427,14 @@ def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:
 
 
 def runs_out(plan: Plan, facts: Facts, *, gpus: int | None = None) -> bool:
-    """Return whether PyTorch runs out of memory, on so many GPUs, without the rest of a report."""
+    """Return whether PyTorch runs out of memory, on so many GPUs, without the rest of a report.
+
+    An engine with a share of the memory runs as soon as that holds one request.
+    """
+    served = served_in(plan, facts)
+    if served is not None and served.queues:
+        settings = facts.settings.model_copy(update={"micro_batch": 1})
+        facts = replace(facts, settings=settings)
     there = {} if gpus is None else {"gpu_count": gpus}
     return not runs_within(*_of_device(facts), **_at(plan, facts) | there)
 
@@ -416,8 +462,8 @@ def served_in(plan: Plan, facts: Facts) -> Served | None:
     return served_on(facts.machine, facts.settings, facts.profile, facts.config)
 
 
-def time_of(plan: Plan, facts: Facts) -> TimeEstimate:
-    """Return the time side of the report."""
+def time_of(plan: Plan, facts: Facts, *, requests: int | None = None) -> TimeEstimate:
+    """Return the time side of the report; ``requests`` come at once where fewer run at once."""
     return estimate_time(
         facts.profile,
         facts.machine.gpu,
@@ -425,6 +471,7 @@ def time_of(plan: Plan, facts: Facts) -> TimeEstimate:
         plan.workload.model_copy(update={"inputs": facts.inputs}),
         batch=facts.settings.micro_batch,
         sequence=_length(facts.inputs),
+        requests=requests,
         gpu_count=_training_gpus(facts),
         cores=facts.machine.cores,
         host=host_of(facts.machine, load_pipeline()),

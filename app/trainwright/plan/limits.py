@@ -8,14 +8,14 @@ from trainwright.estimate.scaling import ScalingPoint
 from trainwright.plan.evaluate import Facts, memory_of, runs_out, served_in
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.plan.serving import MOST_REQUESTS, MOST_TOKENS, Limits, largest
+from trainwright.plan.serving import MOST_REQUESTS, MOST_TOKENS, Limits, holds, largest
 
 
 def with_limits(plan: Plan, facts: Facts, report: Report) -> Report:
     """Return the report with what fits at most, and on which numbers of GPUs the plan fits.
 
-    The context ends at the model's positions. A profile that holds for one point only, and a
-    model that does not generate, have no limits.
+    The context ends at the model's positions, and an engine's cache at its share of the memory.
+    A profile that holds for one point only, and a model that does not generate, have no limits.
     """
     if report.time.scaling:
         points = tuple(replace(one, fits=_fits(plan, facts, one)) for one in report.time.scaling)
@@ -42,8 +42,12 @@ def _limits(plan: Plan, facts: Facts) -> Limits:
         settings = facts.settings.model_copy(update={"micro_batch": count})
         return replace(facts, inputs=inputs, settings=settings)
 
+    served = served_in(plan, facts)
+
     def fits(count: int, tokens: int) -> bool:
         memory = memory_of(plan, at(count, tokens))
+        if served is not None and not holds(served, memory, count, max(tokens, new + 1)):
+            return False
         return not memory.out_of_memory and (
             memory.device_used_p95.value <= memory.device_total.value
         )

@@ -19,6 +19,9 @@ from trainwright.messages import Message, render
 from trainwright.plan.serving import Serving
 from trainwright.workload import FullSettings
 
+HEADROOM = 0.02
+"""Share of memory that the p95 leaves free for a comfortable fit; assumed: desktops vary."""
+
 
 class Verdict(StrEnum):
     """Decided on the p95 of device memory."""
@@ -26,10 +29,16 @@ class Verdict(StrEnum):
     FITS = "fits"
     TIGHT = "tight"
     """It probably fits: the estimate does, its p95 does not or leaves next to nothing."""
+    QUEUES = "queues"
+    """It fits, and the engine's cache holds fewer requests at once than come at once."""
     SPILLS = "spills"
     """Windows: would spill into system memory and crawl."""
     NO = "no"
     CANNOT_CHECK = "cannot-check"
+
+
+FITTING = (Verdict.FITS, Verdict.TIGHT, Verdict.QUEUES)
+"""Verdicts of what is expected to run within the GPU's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +71,19 @@ class Report:
         return self.support is None or self.support.runs
 
     @property
+    def roomy(self) -> bool:
+        """Whether it fits, and the p95 leaves headroom."""
+        memory = self.memory
+        return self.fits and (
+            memory.device_used_p95.value <= memory.device_total.value * (1 - HEADROOM)
+        )
+
+    @property
     def fits(self) -> bool:
         """Whether even the p95 fits: what may be relied on."""
         memory = self.memory
         within = memory.device_used_p95.value <= memory.device_total.value
-        return within and self.verdict in (Verdict.FITS, Verdict.TIGHT)
+        return within and self.verdict in FITTING
 
 
 def as_json(report: Report) -> dict[str, Any]:
@@ -182,6 +199,7 @@ def _serving(serving: Serving) -> dict[str, Any]:
         "bits_per_weight": weights.bits_each if weights else None,
         "prefill_peak_bytes": serving.prefill_bytes,
         "decode_end_bytes": serving.decode_bytes,
+        "running_at_once": serving.running,
         "taken_at_start_bytes": serving.taken_bytes,
         "kv_tokens_left": serving.tokens_left,
         "largest_context": limits.largest_context if limits else None,

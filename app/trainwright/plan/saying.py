@@ -28,6 +28,12 @@ def verdict(report: Report) -> Message:
         total, used = memory.device_total.value, memory.device_used.value
         values = {name: refused.values[name] for name in ("engine", "share")}
         return Message.of("cli.verdict.no-share", used=used, total=total, **values)
+    serving = report.serving
+    if serving is not None and report.verdict is Verdict.QUEUES:
+        values = {"running": serving.running, "requests": serving.concurrent}
+        engine, total = serving.served.engine.id, memory.device_total.value
+        taken = serving.taken_bytes
+        return Message.of("cli.verdict.queues", engine=engine, taken=taken, total=total, **values)
     left = memory.device_total.value - memory.device_used_p95.value
     over = "-over" if report.verdict is Verdict.TIGHT and left < 0 else ""
     return Message.of(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil, inf
 
+from trainwright.catalog import GpuRecord
 from trainwright.estimate import weights
 from trainwright.estimate.engines import ENGINES, page_tokens, served_bytes
 from trainwright.estimate.layersplit import split_over
@@ -20,10 +21,12 @@ from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import SHORTEST
 from trainwright.workload import FullSettings
-from trainwright.workload.engines import SHARING
+from trainwright.workload.engines import SHARING, caches_fp8
 
 SHARE_SMALL = "plan.note.share-small"
 """The note of an engine that does not start with its share of the memory."""
+WAITS = "plan.note.requests-wait"
+"""The note of an engine whose cache does not hold all requests at once."""
 TENSOR_PARALLEL = "plan.note.tensor-parallel"
 MOST_TOKENS = 10_000_000
 MOST_REQUESTS = 100_000
@@ -50,6 +53,9 @@ class Serving:
     context: int
     """Tokens of a request at its end."""
     concurrent: int
+    """Requests that come at once."""
+    running: int
+    """Of them, those that the engine's cache holds at once; the others wait."""
     cache_bytes: int | None
     """Keys and values of all requests at their ends; None where nobody knows them."""
     prefill_bytes: int
@@ -66,6 +72,11 @@ class Serving:
     starts: bool = True
     """Whether the share that the engine takes holds one request: it refuses to start else."""
     limits: Limits | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait until others have ended."""
+        return self.concurrent - self.running
 
     @property
     def views(self) -> dict[str, int]:
@@ -187,24 +198,49 @@ def serving_notes(served: Served, *, beyond: bool) -> Iterator[Message]:
         )
 
 
-def serving_side(served: Served, memory: MemoryEstimate, concurrent: int, context: int) -> Serving:
-    """Return the serving side of a memory estimate."""
-    terms = {term.role: term.value for term in memory.terms}
-    cache = served.pool_bytes(concurrent, context) if served.shape is not None else None
-    prefill, decode = _phases(served, memory, cache or 0)
-    held = terms.get("kv_cache", 0.0), terms.get("parameters", 0.0)
-    taken, room = _taken(served, memory, *held)
+def serving_side(
+    served: Served,
+    memory: MemoryEstimate,
+    of_all: MemoryEstimate,
+    *,
+    concurrent: int,
+    running: int,
+    context: int,
+) -> Serving:
+    """Return the serving side of the memory of requests that run at once, and of all."""
+    cache = at_once = None
+    if served.shape is not None:
+        cache, at_once = (served.pool_bytes(count, context) for count in (concurrent, running))
+    prefill, decode = _phases(served, memory, at_once or 0)
+    taken, room = _taken(served, memory)
     if taken is None or room is None or cache is None:
-        return Serving(served, context, concurrent, cache, prefill, decode, None, None)
+        return Serving(served, context, concurrent, running, cache, prefill, decode, None, None)
     one = served.pool_bytes(1, context)
-    shares = (_share_for(need, served, memory, *held) for need in (cache, one))
+    shares = (_share_for(cache, served, of_all), _share_for(one, served, memory))
     return Serving(
-        *(served, context, concurrent, cache, prefill, decode),
+        *(served, context, concurrent, running, cache, prefill, decode),
         taken_bytes=round(taken),
         tokens_left=tokens_within(served, room),
         least_share=next((share for share in shares if share <= 1), None),
         starts=room >= one,
     )
+
+
+def holds(served: Served, memory: MemoryEstimate, requests: int, context: int) -> bool:
+    """Return whether the share of the memory that an engine takes holds the cache of requests.
+
+    ``memory`` is of those requests. An engine that takes what it needs holds all of them.
+    """
+    if served.shape is None:
+        return True
+    _, room = _taken(served, memory)
+    return room is None or room >= served.pool_bytes(requests, context)
+
+
+def room_for(served: Served, memory: MemoryEstimate, context: int) -> int:
+    """Return about how many requests the cache of an engine holds, beside the rest of a memory."""
+    _, room = _taken(served, memory)
+    return int((room or 0.0) // served.pool_bytes(1, context))
 
 
 def _phases(served: Served, memory: MemoryEstimate, cache: int) -> tuple[int, int]:
@@ -221,15 +257,12 @@ def _phases(served: Served, memory: MemoryEstimate, cache: int) -> tuple[int, in
     return prefill, weights_bytes + cache
 
 
-def _taken(
-    served: Served, memory: MemoryEstimate, cache: float, parameters: float
-) -> tuple[float | None, float | None]:
+def _taken(served: Served, memory: MemoryEstimate) -> tuple[float | None, float | None]:
     """Return (bytes on the device after the engine's start, bytes of them for its cache)."""
     policy, total = served.engine.policy, memory.device_total.value
     if policy.share is None:
         return None, None
-    outside = memory.device_used.value - memory.reserved_peak.value
-    rest = memory.allocated_peak.value - cache
+    outside, rest, parameters = _beside_cache(memory)
     match policy.of:
         case "total":  # weights, activations and context count against the share
             return policy.share * total, policy.share * total - outside - rest
@@ -240,13 +273,18 @@ def _taken(
     return outside + rest + max(room, 0.0), room
 
 
-def _share_for(
-    need: float, served: Served, memory: MemoryEstimate, cache: float, parameters: float
-) -> float:
+def _beside_cache(memory: MemoryEstimate) -> tuple[float, float, float]:
+    """Return bytes of (others on the device, all that is allocated but the cache, weights)."""
+    terms = {term.role: term.value for term in memory.terms}
+    outside = memory.device_used.value - memory.reserved_peak.value
+    rest = memory.allocated_peak.value - terms.get("kv_cache", 0.0)
+    return outside, rest, terms.get("parameters", 0.0)
+
+
+def _share_for(need: float, served: Served, memory: MemoryEstimate) -> float:
     """Return the share, in whole percent, with which an engine has so many bytes for its cache."""
     total = memory.device_total.value
-    outside = memory.device_used.value - memory.reserved_peak.value
-    rest = memory.allocated_peak.value - cache
+    outside, rest, parameters = _beside_cache(memory)
     part, whole = {
         "total": (outside + rest + need, total),
         "static": (parameters + need, total - outside),
@@ -274,6 +312,51 @@ def refuses(serving: Serving) -> Iterator[Message]:
     )
 
 
+def waits(serving: Serving, record: GpuRecord) -> Iterator[Message]:
+    """Yield how many requests wait, what the engine does then, and what holds more at once.
+
+    Sources: vLLM: docs, Optimization and Tuning, Preemption; SGLang: docs, Hyperparameter Tuning;
+    TensorRT-LLM: docs, Capacity Scheduler Policy.
+    """
+    engine = serving.served.engine
+    if not serving.waiting or not serving.starts:
+        return
+    yield Message.of(
+        WAITS,
+        engine=engine.id,
+        running=serving.running,
+        requests=serving.concurrent,
+        option=engine.policy.name,
+        share=engine.policy.share,
+        tokens=serving.tokens_left or 0,
+        context=serving.context,
+        behaviour=Message.of(f"plan.waits.{engine.id}"),
+        ways=list(_more_at_once(serving, record)),
+    )
+
+
+_MOST_SHARE = 0.97
+"""Share of the memory beyond which a larger one is not proposed; assumed."""
+
+
+def _more_at_once(serving: Serving, record: GpuRecord) -> Iterator[Message]:
+    """Yield what lets more requests run at once, what keeps the answers first."""
+    served, share, left = serving.served, serving.least_share, serving.tokens_left or 0
+    if share is not None and share <= _MOST_SHARE:
+        yield Message.of("plan.waits.share", least=f"{share:g}", requests=serving.concurrent)
+    whole, packed = served.token_bytes, replace(served, dtype="fp8")
+    wide = served.dtype in ("bf16", "fp16") and "fp8" in served.engine.forms
+    if wide and caches_fp8(served.engine.id, record) and whole and packed.token_bytes:
+        more = int(left * whole / packed.token_bytes) // serving.context
+        yield Message.of("plan.waits.fp8", requests=min(more, serving.concurrent))
+    if served.format == "none":
+        yield Message.of("plan.waits.weights")
+    page = page_tokens(served.shape, served.engine, served.dtype) if served.shape else 1
+    if (shorter := left // serving.concurrent // page * page) >= SHORTEST:
+        yield Message.of("plan.waits.context", tokens=shorter, requests=serving.concurrent)
+    yield Message.of("plan.waits.fewer", requests=serving.running)
+
+
 def tensor_parallel(serving: Serving, memory: MemoryEstimate, gpus: int) -> Message | None:
     """Return what each of several GPUs would hold if the engine split every matrix over them.
 
@@ -282,10 +365,24 @@ def tensor_parallel(serving: Serving, memory: MemoryEstimate, gpus: int) -> Mess
     """
     if gpus < 2 or serving.served.engine.id not in SHARING:
         return None
+    served, total = serving.served, memory.device_total.value
     split = sum(term.value for term in memory.terms if term.role in ("parameters", "kv_cache"))
     each = memory.device_used.value - split * (1 - 1 / gpus)
-    engine, total = serving.served.engine.id, memory.device_total.value
-    return Message.of(TENSOR_PARALLEL, engine=engine, gpus=gpus, each=each, total=total)
+    outside, rest, parameters = _beside_cache(memory)
+    room = (served.engine.policy.share or 1) * total - outside - rest + parameters * (1 - 1 / gpus)
+    tokens = tokens_within(served, max(room, 0.0) * gpus) or 0
+    values = {"each": each, "total": total, "tokens": tokens, "context": serving.context}
+    most = tokens // serving.context
+    return Message.of(TENSOR_PARALLEL, engine=served.engine.id, gpus=gpus, most=most, **values)
+
+
+def offloads(serving: Serving) -> Iterator[Message]:
+    """Yield what an engine does that does not refuse a model without room for it.
+
+    Sources: llama.cpp #16653, ``--fit``; ollama: docs/context-length.mdx.
+    """
+    if serving.served.engine.splits:
+        yield Message.of("plan.note.layers-on-cpu", engine=serving.served.engine.id)
 
 
 def policy_notes(serving: Serving, memory: MemoryEstimate) -> Iterator[Message]:
@@ -294,6 +391,8 @@ def policy_notes(serving: Serving, memory: MemoryEstimate) -> Iterator[Message]:
     if not serving.starts:
         return
     if policy.share is not None and serving.taken_bytes is not None:
+        if serving.waiting:
+            return
         yield Message.of(
             "plan.note.engine-takes",
             engine=engine,
@@ -306,6 +405,8 @@ def policy_notes(serving: Serving, memory: MemoryEstimate) -> Iterator[Message]:
     elif policy.name:
         tokens = serving.context * serving.concurrent
         yield Message.of("plan.note.engine-context", engine=engine, tokens=tokens)
+    if engine == "ollama" and serving.concurrent > 1:  # ollama: docs/faq.md, default 1
+        yield Message.of("plan.note.ollama-parallel", requests=serving.concurrent)
 
 
 def tokens_within(served: Served, room: float) -> int | None:

@@ -12,15 +12,16 @@ Row = tuple[Message, Message | str]
 
 def serving_rows(serving: Serving, time: ServingTime | None = None) -> tuple[Row, ...]:
     """Return (what, value) for each figure that is known, speed first."""
-    speed = _speed(time, serving.concurrent) if time is not None else ()
+    speed = _speed(time, serving) if time is not None else ()
     return (*speed, *_rows(serving))
 
 
-def _speed(time: ServingTime, requests: int) -> Iterator[Row]:
+def _speed(time: ServingTime, serving: Serving) -> Iterator[Row]:
+    requests = serving.running
     yield _row("first-token"), _measure("duration", time.first_token)
-    if requests > 1:
+    if serving.concurrent > 1:
         yield (
-            _row("first-token-all", requests=requests),
+            _row("first-token-all", requests=serving.concurrent),
             _measure("duration", time.first_token_all),
         )
     if time.per_request is not None and time.together is not None:
@@ -42,6 +43,9 @@ def _measure(kind: str, figure: Quantity) -> Message:
 def _rows(serving: Serving) -> Iterator[Row]:
     served = serving.served
     yield _row("engine"), served.engine.id
+    if serving.waiting:
+        values = {"running": serving.running, "requests": serving.concurrent}
+        yield _row("running"), Message.of("plan.serving.running-value", **values)
     if served.shape is not None:
         yield _row("layers"), ", ".join(f"{n} {kind}" for kind, n in served.shape.counted().items())
         yield _row("per-token"), _bytes_each(served.token_bytes, served.lasting_token_bytes)

@@ -14,7 +14,7 @@ from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts as PlanFacts
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
-from trainwright.plan.serving import SHARE_SMALL
+from trainwright.plan.serving import SHARE_SMALL, WAITS
 from trainwright.review import rules_keys, rules_model, rules_run
 from trainwright.review.case import Case, found
 from trainwright.review.edits import edited
@@ -180,6 +180,9 @@ def _memory(case: Case) -> list[Finding]:
     values = {"used": memory.device_used_p95.value, "total": memory.device_total.value}
     if close(report):
         return [Finding("memory", "risk", Message.of("review.rule.memory-close", **values))]
+    if report.verdict is Verdict.QUEUES:
+        wait = next(note for note in report.notes if note.id == WAITS)
+        return [Finding("requests-wait", "risk", wait)]
     if report.verdict not in (Verdict.NO, Verdict.TIGHT, Verdict.SPILLS):
         return []
     level: Level = "error" if report.verdict is Verdict.NO else "risk"

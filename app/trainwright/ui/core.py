@@ -75,16 +75,13 @@ def _trace(
 
 
 def _advise(plan: "Plan", facts: "Facts", *, alone: bool = False) -> "Advice":
-    from trainwright.advise import advise, sharding, would_shard
-    from trainwright.plan.evaluate import Pending, resolve
+    from trainwright.advise import advise, worth_tracing
 
-    found, shared = advise(plan, facts, alone=alone), sharding(plan)
-    if shared is None or not would_shard(found):
-        return found
-    asked = resolve(shared)
-    if isinstance(asked, Pending):
+    found = advise(plan, facts, alone=alone)
+    wanted = tuple(worth_tracing(plan, found))
+    for asked in wanted:
         _trace(asked.spec, None, lambda *_: None, lambda: False)
-    return advise(plan, facts, alone=alone)
+    return advise(plan, facts, alone=alone) if wanted else found
 
 
 def _whatifs(

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import GIB, count, number
-from trainwright.plan.evaluate import Facts, Pending, memory_of, verdict
+from trainwright.plan.evaluate import Facts, Pending, at_once, memory_of, verdict
 from trainwright.plan.report import Verdict
 from trainwright.plan.schema import Plan
 from trainwright.profile.presets import AREAS, Preset, presets
@@ -61,7 +61,7 @@ def glance(plan: Plan, preset: Preset, resolve: Resolve) -> Glance:
         facts = resolve(changed)
         if isinstance(facts, Pending):
             return Glance(preset.id)
-        memory = memory_of(changed, facts)
+        _, memory = at_once(changed, facts, memory_of(changed, facts))
     except UserError as error:
         return Glance(preset.id, problem=error.message)
     decided = verdict(memory, facts.machine.system)

@@ -6,7 +6,7 @@ The rules are the ones that the fields of ``Settings`` state.
 from collections.abc import Iterator
 from typing import Any
 
-from trainwright.catalog import GpuRecord
+from trainwright.catalog import GpuRecord, supports
 from trainwright.messages import Message, UserError
 from trainwright.workload import objectives
 from trainwright.workload.engines import served_by
@@ -210,13 +210,14 @@ def best_precision(record: GpuRecord) -> Precision:
     """Return the precision that the GPU trains best in.
 
     bf16 needs no loss scaling and has tensor cores from compute capability 8.0 on, fp16
-    from 7.0 on (NVIDIA's Transformer Engine and CUDA matrices of supported types).
+    from 7.0 on (NVIDIA's Transformer Engine and CUDA matrices of supported types). Of other makers'
+    GPUs, what the architecture computes; PyTorch's mps device has autocast in both (pytorch #99272,
+    #139390) and loss scaling since 2.8 (#142397).
     """
-    if record.compute_capability is None:
-        return "bf16-mixed" if "bf16_fp32" in record.flops else "fp32"
-    if record.compute_capability >= (8, 0):
+    if record.compute_capability is None and "bf16_fp32" in record.flops:
         return "bf16-mixed"
-    return "fp16-mixed" if record.compute_capability >= (7, 0) else "fp32"
+    taken: tuple[Precision, ...] = ("bf16-mixed", "fp16-mixed")
+    return next((one for one in taken if supports(record, one) is True), "fp32")
 
 
 def unsupported_precision(precision: Precision, record: GpuRecord) -> Message | None:
@@ -226,11 +227,12 @@ def unsupported_precision(precision: Precision, record: GpuRecord) -> Message | 
     (``torch.cuda.is_bf16_supported``); it is slower than fp32 there.
     """
     capability = record.compute_capability
-    if (
-        capability is None
-        or capability >= (8, 0)
-        or precision not in ("bf16", "bf16-mixed", "tf32")
-    ):
+    if capability is None:
+        if precision != "tf32" or supports(record, precision) is True:
+            return None
+        values = {"value": precision, "gpu": record.name, "instead": best_precision(record)}
+        return Message.of("workload.no-tf32", key="settings.precision", **values)
+    if capability >= (8, 0) or precision not in ("bf16", "bf16-mixed", "tf32"):
         return None
     return Message.of(
         "workload.no-hardware",

@@ -119,6 +119,16 @@ def _no_cache(engine: EngineName, cache: KvCache, own: KvCache) -> UserError:
     )
 
 
+def caches_fp8(engine: str, record: GpuRecord) -> bool:
+    """Return whether a GPU is new enough for the fp8 cache of an engine that has one."""
+    return (record.compute_capability or _FP8_UNITS) >= _least(engine)
+
+
+def _least(engine: str) -> tuple[int, int]:
+    """Return the compute capability from which an engine keeps an fp8 cache."""
+    return _FP8_UNITS if engine == "tensorrt-llm" else _CONVERTS_FP8
+
+
 def _check_units(
     engine: EngineName, quantization: Quantization, cache: KvCache, record: GpuRecord
 ) -> None:
@@ -126,8 +136,7 @@ def _check_units(
     capability = record.compute_capability
     if capability is None or capability >= _FP8_UNITS:
         return
-    least = _FP8_UNITS if engine == "tensorrt-llm" else _CONVERTS_FP8
-    if cache == "fp8" and capability < least:
+    if cache == "fp8" and capability < _least(engine):
         raise _no_units("settings.kv_cache", record, ("vllm", "sglang"), _CONVERTS_FP8)
     least = _FP8_UNITS if engine != "vllm" else _MARLIN
     if quantization == "fp8" and capability < least:

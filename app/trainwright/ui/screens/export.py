@@ -163,7 +163,7 @@ class ExportScreen(QWidget):
 
     def _warn_of(self, verdict: Verdict) -> None:
         """Say in the verdict's own look that the files may run out of memory."""
-        if verdict is Verdict.FITS:
+        if verdict in (Verdict.FITS, Verdict.QUEUES):  # an engine that queues has its memory
             self._warn(None)
             return
         tight = verdict is Verdict.TIGHT

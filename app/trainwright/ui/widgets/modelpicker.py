@@ -376,7 +376,10 @@ def _text(
     painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | side, shown)
 
 
-_STATE = {"fits": "fits", "tight": "tight", "spills": "no", "no": "no", "cannot-check": "na"}
+_STATE = {
+    **{"fits": "fits", "tight": "tight", "queues": "tight", "spills": "no", "no": "no"},
+    "cannot-check": "na",
+}
 
 
 def _draw_glance(painter: QPainter, rect: Any, glance: Glance) -> None:

@@ -18,6 +18,7 @@ from trainwright.ui.widgets.base import Door, Painted
 STATE = {
     Verdict.FITS: "fits",
     Verdict.TIGHT: "tight",
+    Verdict.QUEUES: "tight",
     Verdict.SPILLS: "no",
     Verdict.NO: "no",
     Verdict.CANNOT_CHECK: "na",
