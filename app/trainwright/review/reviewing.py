@@ -54,7 +54,10 @@ _NAMES = {
 _ELSEWHERE = {("allocator", "expandable"): "PYTORCH_ALLOC_CONF=expandable_segments:True"}
 """What is set in the environment, whatever the tool."""
 _LENGTHS = ("workload.inputs.sequence_length", "workload.inputs.prompt_tokens")
-_IMPLIED = ("quantization", "double_quantization", "optimizer_implementation", "adapter_dtype")
+_IMPLIED = (
+    *("quantization", "double_quantization", "optimizer_implementation", "adapter_dtype"),
+    "input_gradients",
+)
 """Settings that come with the task, or with another setting."""
 
 

@@ -42,6 +42,8 @@ def length(value: Any) -> int | None:
     return whole(float(text.rstrip("kKmM")) * unit) if text not in ("auto", "-1") else None
 
 
+_MADE = {"fp8": "fp8", "nf4": "bitsandbytes"}
+"""Weights that vLLM makes of whole ones."""
 VLLM = Kind(
     name="vllm",
     tool="vLLM",
@@ -54,7 +56,7 @@ VLLM = Kind(
         "pipeline-parallel-size": key("pipeline", whole),
         "data-parallel-size": key("replicas", whole),
         "max-num-seqs": key("most_requests", whole),
-        "quantization": Key("weights", among(WEIGHTS), {"fp8": "fp8"}.__getitem__),
+        "quantization": Key("weights", among(WEIGHTS), _MADE.__getitem__),
         "kv-cache-dtype": Key("kv_cache", among(CACHES), lambda value: value),
         "cpu-offload-gb": Key("offload_gib", positive),
         "enforce-eager": Key("eager", lambda value: value is not False),
