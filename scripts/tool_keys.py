@@ -3,7 +3,7 @@
 The packages are read as text and never imported, so that one folder can hold them all:
 
     pip install --no-deps --target TOOLS transformers accelerate deepspeed peft trl axolotl \
-        llamafactory torchtitan lightning sglang
+        llamafactory torchtitan lightning sglang unsloth
     python scripts/tool_keys.py TOOLS [MORE-FOLDERS...]
 """
 
@@ -52,8 +52,15 @@ SUBSCRIPTS = {
 """Kind -> the file that fills sections of it by ``section["key"] = ...``."""
 CONSTANTS = {"deepspeed": "deepspeed/runtime/constants.py"}
 """Kind -> the file that names its first-level keys."""
-CALLS = {"lightning": "lightning/pytorch/trainer/trainer.py:Trainer"}
-"""Kind -> the class whose ``__init__`` takes its keys."""
+CALLS = {
+    "lightning": ("trainer.", "lightning/pytorch/trainer/trainer.py:Trainer.__init__"),
+    "unsloth": (
+        "",
+        "unsloth/models/loader.py:FastLanguageModel.from_pretrained",
+        "unsloth/models/llama.py:FastLlamaModel.get_peft_model",
+    ),
+}
+"""Kind -> what stands before its keys, and the methods that take them."""
 SECTIONS = {"torchtitan": "torchtitan/config/job_config.py:JobConfig"}
 """Kind -> the class whose fields are sections, classes of the same file."""
 
@@ -73,11 +80,12 @@ def main(folders: list[Path]) -> None:
     for kind, path in CONSTANTS.items():
         for key in re.findall(r'^[A-Z_0-9]+ = "([a-z0-9_]+)"', text(path, folders), re.MULTILINE):
             put(found[kind], key, ...)
-    for kind, each in CALLS.items():
-        path, _, wanted = each.partition(":")
-        add(found, kind, path, folders)
-        for key, default in arguments(located(path, folders), wanted):
-            put(found[kind], f"trainer.{key}", default)
+    for kind, (before, *methods) in CALLS.items():
+        for each in methods:
+            path, _, wanted = each.partition(":")
+            add(found, kind, path, folders)
+            for key, default in arguments(located(path, folders), *wanted.split(".")):
+                put(found[kind], f"{before}{key}", default)
     for kind, each in SECTIONS.items():
         path, _, wanted = each.partition(":")
         add(found, kind, path, folders)
@@ -186,13 +194,17 @@ def literal(value: ast.expr) -> Any:
         return ...
 
 
-def arguments(path: Path, wanted: str) -> Iterator[tuple[str, Any]]:
-    (init,) = (
-        node
+def arguments(path: Path, wanted: str, method: str) -> Iterator[tuple[str, Any]]:
+    """Yield the arguments of a method that have a default, or are given by name alone."""
+    (found,) = (
+        node.args
         for node in classes_of(path)[wanted].body
-        if isinstance(node, ast.FunctionDef) and node.name == "__init__"
+        if isinstance(node, ast.FunctionDef) and node.name == method
     )
-    for argument, default in zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True):
+    placed = found.args[len(found.args) - len(found.defaults) :]
+    pairs = [*zip(placed, found.defaults, strict=True)]
+    pairs += zip(found.kwonlyargs, found.kw_defaults, strict=True)
+    for argument, default in pairs:
         yield argument.arg, literal(default) if default is not None else ...
 
 

@@ -59,6 +59,9 @@ def ways(plan: Plan, facts: Facts, wanted: Callable[[], bool]) -> tuple[Relaxati
     found: list[Relaxation] = []
     others: tuple[Relaxation, ...] = ()
     levels = tuple(dict.fromkeys((facts.settings.checkpointing, "full")))
+    if NEARBY.resolve(plan) is None:  # of another task or model a step may be stored
+        others = advise(plan, facts, alone=True, sources=NEARBY, wanted=wanted).nothing_fits
+        return tuple(_against(plan, facts, way) for way in others)
     for level in levels:
         open_ = {"micro_batch": None, "accumulation": None, "checkpointing": level}
         held = open_ | {"cross_entropy": facts.settings.cross_entropy}
@@ -68,7 +71,7 @@ def ways(plan: Plan, facts: Facts, wanted: Callable[[], bool]) -> tuple[Relaxati
             continue
         last = level == levels[-1] and not found  # only there is more to be given up
         going_on = wanted if last else lambda: False
-        advice = advise(freed, known, top=1, sources=NEARBY, wanted=going_on)
+        advice = advise(freed, known, alone=True, sources=NEARBY, wanted=going_on)
         others = advice.nothing_fits
         found += (_smaller(make_it_fit(freed, advice), one) for one in advice.choices)
     return tuple(_against(plan, facts, way) for way in found or others)

@@ -12,6 +12,7 @@ from trainwright.advise.taking import with_settings
 from trainwright.catalog import GpuRecord
 from trainwright.catalog.precision import peak_flops
 from trainwright.catalog.query import list_gpus
+from trainwright.estimate.engines import ENGINES
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
@@ -237,22 +238,31 @@ def _shorter(search: Search) -> Iterator[Relaxation]:
     if length < 2 * _STEP or not search.facts.profile.exact:
         return
 
-    def at(tokens: int) -> Plan:
-        return _with_workload(search.plan, inputs=inputs.model_copy(update={key: tokens}))
+    for plan in _roomier(search.plan):
+        low, high, found = 1, (length - 1) // _STEP, None
+        while low <= high:
+            middle = (low + high) // 2
+            tried = _with_workload(plan, inputs=inputs.model_copy(update={key: middle * _STEP}))
+            answer = first(tried, search.sources)
+            if answer is None:
+                high = middle - 1
+            else:
+                found, low = (middle * _STEP, tried, answer), middle + 1
+        if found is not None:
+            tokens, shorter, answer = found
+            cost = _cost(answer[2])
+            change = Message.of("advise.relax.sequence", length=length, tokens=tokens, **cost)
+            yield _way(change, shorter, search, answer, Effect.DIFFERENT)
 
-    low, high, found = 1, (length - 1) // _STEP, None
-    while low <= high:
-        middle = (low + high) // 2
-        answer = first(at(middle * _STEP), search.sources)
-        if answer is None:
-            high = middle - 1
-        else:
-            found, low = (middle * _STEP, answer), middle + 1
-    if found is not None:
-        tokens, answer = found
-        cost = _cost(answer[2])
-        change = Message.of("advise.relax.sequence", length=length, tokens=tokens, **cost)
-        yield _way(change, at(tokens), search, answer, Effect.DIFFERENT)
+
+def _roomier(plan: Plan) -> Iterator[Plan]:
+    """Yield a plan as it is; then with the engine's usual share of memory, if it fixes less."""
+    yield plan
+    given, engine = plan.settings.memory_share, plan.settings.engine
+    usual = ENGINES[engine].policy.share if engine is not None else None
+    if given is not None and usual is not None and given < usual:
+        settings = plan.settings.model_copy(update={"memory_share": usual})
+        yield plan.model_copy(update={"settings": settings})
 
 
 def _fewer_bits(search: Search) -> Iterator[Relaxation]:
@@ -265,13 +275,12 @@ def _fewer_bits(search: Search) -> Iterator[Relaxation]:
     own = ("mxfp4",) if '"gpt_oss"' in search.facts.config else ()
     for value in (*own, *_FEWER_BITS):
         settings = search.plan.settings.model_copy(update={"quantization": value})
-        plan = search.plan.model_copy(update={"settings": settings})
-        if (answer := first(plan, search.sources)) is not None:
-            change = Message.of(
-                "advise.relax.setting", setting="quantization", value=value, **_cost(answer[2])
-            )
-            effect = Effect.SAME if value in own else Effect.NEARLY
-            yield _way(change, plan, search, answer, effect)
+        for plan in _roomier(search.plan.model_copy(update={"settings": settings})):
+            if (answer := first(plan, search.sources)) is not None:
+                values = {"setting": "quantization", "value": value}
+                change = Message.of("advise.relax.setting", **values, **_cost(answer[2]))
+                effect = Effect.SAME if value in own else Effect.NEARLY
+                yield _way(change, plan, search, answer, effect)
 
 
 def smaller_tasks(plan: Plan) -> Iterator[Plan]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainwright.advise import near
+from trainwright.advise.advice import what_becomes
 from trainwright.advise.whatif import WhatIf, whatifs
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
@@ -26,6 +27,7 @@ from trainwright.review import Review, review, sources
 from trainwright.review import reviewing as reviews
 from trainwright.review.apply import write
 from trainwright.review.finding import Change, Finding
+from trainwright.review.planning import GPUS
 from trainwright.review.report import as_json
 from trainwright.workload.settings import Effect
 
@@ -91,7 +93,7 @@ def command(
     document = as_json(found)
     document["diff"] = diff
     document["written"] = [{"file": str(path), "backup": str(copy)} for path, copy in written]
-    return Answer(document, show, Exit.NO if found.errors else Exit.DONE)
+    return Answer(document, show, Exit.NO if found.errors or _undecided(found) else Exit.DONE)
 
 
 def _changes(plan: Plan, facts: Facts, report: Report) -> tuple[WhatIf, ...]:
@@ -127,7 +129,7 @@ def show_review(screen: "Screen", found: Review) -> None:
         from trainwright.cli.estimateview import STYLES as COLOURS
         from trainwright.plan.saying import verdict
 
-        if not reviews.close(found.report):
+        if not _undecided(found):
             mark, style = VERDICTS[found.report.verdict], COLOURS[found.report.verdict]
             screen.line(f"{mark} {screen.text(verdict(found.report))}", style)
         if (note := reviews.nearby(found.report)) is not None:
@@ -135,12 +137,15 @@ def show_review(screen: "Screen", found: Review) -> None:
     elif found.unestimated is not None:
         screen.say("cli.review.not-estimated", why=found.unestimated)
     for level in ("error", "risk"):
-        _show_findings(screen, level, [one for one in found.findings if one.level == level])
+        _show_findings(screen, level, found)
     if not found.errors:
         screen.line()
-        ending = "" if found.report is not None else "-unestimated"
+        ending = "-undecided" if _undecided(found) else "" if found.report else "-unestimated"
         screen.say(f"cli.review.no-errors{ending}")
     _show_offers(screen, found)
+    if found.no_way is not None:
+        screen.line()
+        screen.line(found.no_way)
     _show_bullets(
         screen,
         "cli.review.asked",
@@ -165,6 +170,8 @@ def _at(name: str, line: int | None) -> str:
 def _asked(key: str, taken: Any, default_of: str | None) -> Message:
     if taken is None:
         return Message.of("cli.review.asked-needed", key=key)
+    if key == GPUS:
+        return Message.of("cli.review.asked-gpus", count=taken)
     if taken == "preset":
         return Message.of("cli.review.asked-usual", key=key)
     id = "cli.review.asked-ours" if default_of is None else "cli.review.asked-default"
@@ -178,7 +185,17 @@ def _show_bullets(screen: "Screen", title: str, lines: Sequence[Message]) -> Non
         screen.bullets(lines)
 
 
-def _show_findings(screen: "Screen", level: str, findings: Sequence[Finding]) -> None:
+def _undecided(found: Review) -> bool:
+    """Return whether nobody can tell from a nearby step whether the run fits."""
+    return found.report is not None and reviews.close(found.report)
+
+
+def _trains(found: Review) -> bool:
+    return found.planned.plan is None or found.planned.plan.workload.trains
+
+
+def _show_findings(screen: "Screen", level: str, found: Review) -> None:
+    findings = [one for one in found.findings if one.level == level]
     if not findings:
         return
     screen.line()
@@ -186,7 +203,9 @@ def _show_findings(screen: "Screen", level: str, findings: Sequence[Finding]) ->
     for one in findings:
         where = f"{one.where}: " if one.file else ""
         screen.line(
-            f"{MARKS[level]} {where}{screen.text(one.message)}{_effect(screen, one)}", STYLES[level]
+            f"{MARKS[level]} {where}{screen.text(one.message)}"
+            f"{_effect(screen, one, trains=_trains(found))}",
+            STYLES[level],
         )
 
 
@@ -199,7 +218,8 @@ def _show_offers(screen: "Screen", found: Review) -> None:
             count = sum(other.level == level for other in found.findings)
             screen.line()
             screen.say(f"cli.review.{level}s", "bold", count=count)
-        screen.line(f"{number}. {screen.text(one.message)}{_effect(screen, one)}", STYLES[level])
+        effect = _effect(screen, one, trains=_trains(found))
+        screen.line(f"{number}. {screen.text(one.message)}{effect}", STYLES[level])
         for change in one.changes:
             _show_change(screen, found, change)
         if one.beyond:
@@ -218,7 +238,7 @@ def _show_change(screen: "Screen", found: Review, change: Change) -> None:
     screen.line(f"   + {name}: {json_text(change.value)}")
 
 
-def _effect(screen: "Screen", one: Finding) -> str:
+def _effect(screen: "Screen", one: Finding, *, trains: bool) -> str:
     """Return what a gain does to speed, memory and result."""
     parts = []
     if one.gain is not None:
@@ -226,5 +246,5 @@ def _effect(screen: "Screen", one: Finding) -> str:
     if one.memory_bytes is not None:
         parts.append(f"{'+' if one.memory_bytes >= 0 else '−'}{gib(abs(one.memory_bytes))}")
     if one.level in ("way", "gain") or one.effect is not Effect.SAME:
-        parts.append(screen.text(Message.of(f"advise.effect.{one.effect.name.lower()}")))
+        parts.append(screen.text(what_becomes(one.effect, trains=trains)))
     return f" ({', '.join(parts)})" if parts else ""

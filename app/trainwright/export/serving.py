@@ -8,7 +8,9 @@ from trainwright.export.comments import comment
 from trainwright.export.header import Reasons
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError, render
+from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
+from trainwright.plan.serving import SHARE_SMALL
 from trainwright.quoting import one_line, shell_word
 from trainwright.workload import FullSettings
 
@@ -43,6 +45,8 @@ class Server:
         versions = [f"{library} {version}" for library, version in self.made_for.items()]
         lines = [(0, render(Message.of("export.header.made-for", versions=versions), language))]
         lines += [(2, f"- {render(one, language)}") for one in self.not_expressible(plan, settings)]
+        if "memory_share" in reasons:
+            lines.append((0, render(reasons["memory_share"], language)))
         return {self.name: comment(lines) + self.write(plan, settings)}
 
     def not_expressible(self, plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
@@ -56,6 +60,12 @@ class Server:
             found.append(Message.of("export.lost.checkpoint", value=settings.quantization,
                                     setting="quantization"))  # fmt: skip
         return tuple(found)
+
+
+def refusal(report: Report) -> Reasons:
+    """Return why the engine does not start with its share of the memory; empty where it does."""
+    found = next((note for note in report.notes if note.id == SHARE_SMALL), None)
+    return {} if found is None else {"memory_share": found}
 
 
 def _context(plan: Plan) -> int:

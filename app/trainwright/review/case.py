@@ -12,7 +12,7 @@ from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
-from trainwright.quoting import dotted, json_text
+from trainwright.quoting import dotted, json_text, shell_word
 from trainwright.review.facts import AUTO, Fact, Facts
 from trainwright.review.files import Source
 from trainwright.review.finding import Change, Finding, Level
@@ -81,9 +81,9 @@ class Case:
         return next(((change,) for source, change in ways if source.format in SPANS), ())
 
     def by_hand(self, name: str, value: Any) -> str | None:
-        """Return ``key=value`` as a file says a fact that is not changed in place."""
-        for _, change in self._saying(name, value):
-            return f"{dotted(change.place)}={json_text(change.value)}"
+        """Return what a person writes into a file that is not changed in place."""
+        for source, change in self._saying(name, value):
+            return _in_words(source, change)
         return None
 
     def rewriting(self, fact: Fact, value: Any) -> tuple[Change, ...]:
@@ -118,6 +118,17 @@ _OF_CONFIG = {
     "kv_heads": ("num_key_value_heads",),
     "positions": ("max_position_embeddings", "n_positions"),
 }
+
+
+def _in_words(source: Source, change: Change) -> str:
+    """Return a change as its file has it: an option, a Modelfile's line, or ``key=value``."""
+    name, value = dotted(change.place), json_text(change.value)
+    if source.format == "modelfile":
+        return f"{' '.join(map(str, change.place))} {value}"
+    if source.format == "words" and "." not in name:
+        word = shell_word(str(change.value))
+        return f"--{name}" if change.value is True else f"--{name} {word}"
+    return f"{name}={value}"
 
 
 def _positive(value: Any) -> bool:

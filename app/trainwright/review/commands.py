@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Any
 
 from trainwright.yamltext import scalar
@@ -57,6 +57,8 @@ SWITCHES = frozenset(
 )
 """Options of launchers that take no value."""
 _ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=\S*")
+_SEEN = "CUDA_VISIBLE_DEVICES"
+"""The one variable that says what a run gets."""
 _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _COMPUTED = re.compile(r"\$\(\([^()]*\)\)|\$\([^()]*\)|`[^`]*`")
 """What a command gives, or arithmetic: only a run knows it."""
@@ -122,7 +124,10 @@ def _commands(text: str) -> Iterator[tuple[list[str], int]]:
             continue
         if asks:
             yield ["sbatch", *words[1:]], first
-        elif words and not variables.assigned(plain, words):
+        elif words and variables.assigned(plain, words):
+            if words[-1].startswith(f"{_SEEN}="):
+                yield words[-1:], first
+        elif words:
             yield from ((part, first) for part in _apart(variables.expanded(words)) if part)
 
 
@@ -221,6 +226,9 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
         yield from (replace(inner, line=line) for inner in parsed(words[2]))
         return
     while words and (_ENVIRONMENT.fullmatch(words[0]) or words[0] in _PREFIXES):
+        name, _, value = words[0].partition("=")
+        if name == _SEEN:
+            yield Command("devices", {name: value}, line)
         words = words[1:]
     if not words:
         return
@@ -261,6 +269,10 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
 
 def _in_container(words: list[str], line: int) -> Iterator[Command]:
     """Yield what a container starts: a server's image takes its options, others a command."""
+    for word, following in pairwise((*words, "")):
+        option, equals, value = word.partition("=")
+        if option == "--gpus":
+            yield Command("devices", {"gpus": value if equals else following}, line)
     for number, word in enumerate(words):
         kind = next((kind for name, kind in IMAGES.items() if f"/{name}:" in f"/{word}:"), None)
         if kind is not None and words[number + 1 : number + 2] == _from_program(words)[:1]:

@@ -26,7 +26,9 @@ def started(document: Document) -> Iterator[tuple[str, int]]:
     for place, container in found:
         if isinstance(container, dict) and isinstance(container.get("image"), str):
             line = document.line((*place, "command")) or document.line(place) or 1
-            yield f"docker run {_words(container)}", line
+            gpus = _gpus(container)
+            handed = f"--gpus {shlex.quote(gpus)} " if gpus is not None else ""
+            yield f"docker run {handed}{_words(container)}", line
 
 
 def _containers(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
@@ -50,3 +52,30 @@ def _words(container: Mapping[str, Any]) -> str:
         elif isinstance(value, str):
             parts.append(" ".join(value.split()))
     return " ".join(parts)
+
+
+def _gpus(container: Mapping[str, Any]) -> str | None:
+    """Return the GPUs that a container gets, as ``docker run --gpus`` has them; None: not said.
+
+    Compose reserves devices (``deploy.resources.reservations.devices``), or has ``gpus`` as
+    docker; Kubernetes limits ``nvidia.com/gpu``.
+    """
+    if isinstance(container.get("gpus"), (int, str)):
+        return str(container["gpus"])
+    limit = _below(container, "resources", "limits", "nvidia.com/gpu")
+    if isinstance(limit, (int, str)):
+        return str(limit)
+    devices = _below(container, "deploy", "resources", "reservations", "devices")
+    for device in devices if isinstance(devices, list) else ():
+        if isinstance(device, dict) and "gpu" in str(device.get("capabilities")):
+            ids, count = device.get("device_ids"), device.get("count")
+            if isinstance(ids, list) and ids:
+                return f"device={','.join(map(str, ids))}"
+            return str(count) if isinstance(count, (int, str)) else None
+    return None
+
+
+def _below(value: Any, *keys: str) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value

@@ -8,7 +8,7 @@ from os.path import isdir
 from pathlib import Path
 from typing import Any
 
-from trainwright import reading
+from trainwright import reading, saving
 from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
 from trainwright.review import commands, containers, modelfile, python_script
@@ -18,6 +18,7 @@ from trainwright.yamltext import MAX_BYTES, MAX_DEPTH, Document, Place, parse
 
 PICKLED = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 SHELLS = (".sh", ".bash", ".slurm", ".sbatch", ".cmd", ".ps1", ".bat")
+OF_A_RUN = (".json", ".yaml", ".yml", ".toml", *SHELLS)
 OF_A_FOLDER = ("config.json", "generation_config.json", "adapter_config.json")
 _LEAST = 0.3
 """Share of the first-level keys that a kind must know of a file with one mark; assumed."""
@@ -60,7 +61,7 @@ class Run:
 def sources(arguments: Sequence[str]) -> Run:
     """Return what the files say, with those that they name themselves.
 
-    Each argument is a path, a folder of a model, or a command line in one word.
+    Each argument is a file, a folder of a model or of a run, or a command line in one word.
 
     Raises:
         UserError: a file cannot be read, is a pickle, or is of no kind that is known.
@@ -87,6 +88,8 @@ def sources(arguments: Sequence[str]) -> Run:
                             "review.absent-file", file=source.name, path=one_line(given, 100)
                         )
                     )
+    # What a command line says holds over a file, and an export's plan.json over its launcher's.
+    found.sort(key=lambda one: (one.kind.name != "exported", one.format != "words"))
     return Run(tuple(found), tuple(absent))
 
 
@@ -96,17 +99,50 @@ def _read(argument: str) -> Iterator[Source]:
         yield from _of_words(commands.parsed(argument), one_line(argument, 60), None, argument)
         return
     if isdir(path):
-        inside = [path / name for name in OF_A_FOLDER if (path / name).is_file()]
-        if not inside:
-            raise UserError.of("review.empty-folder", file=one_line(argument, 300))
-        for one in inside:
-            yield from _read(str(one))
+        yield from _of_folder(path)
         return
     if path.suffix.lower() in PICKLED:
         raise UserError.of("review.pickle", file=one_line(argument, 300))
     name = reading.STDIN if argument == "-" else one_line(argument, 300)
     text = reading.text(argument, MAX_BYTES, name, or_stdin=True)
     yield from _parsed(text, name, None if argument == "-" else path)
+
+
+def _of_folder(path: Path) -> Iterator[Source]:
+    """Yield what a folder's own files say: those of a model, of a run, or else its scripts.
+
+    Files of no known kind are passed over.
+    """
+    try:
+        inside = sorted(one for one in path.iterdir() if one.is_file() and _sized(one))
+    except OSError as error:
+        name, reason = one_line(str(path), 300), saving.reason(error)
+        raise UserError.of("reading.unreadable", file=name, reason=reason) from None
+    of_model = [path / name for name in OF_A_FOLDER if path / name in inside]
+    of_run = [one for one in inside if one.suffix.lower() in OF_A_RUN or _is_modelfile(one)]
+    scripts = [one for one in inside if one.suffix.lower() == ".py"]
+    for group in (of_model, of_run, scripts):
+        if found := [source for one in group[:MOST_FILES] for source in _if_known(one)]:
+            yield from found
+            return
+    raise UserError.of("review.empty-folder", file=one_line(str(path), 300))
+
+
+def _sized(path: Path) -> bool:
+    return path.stat().st_size <= MAX_BYTES
+
+
+def _is_modelfile(path: Path) -> bool:
+    return "modelfile" in path.name.lower()
+
+
+def _if_known(path: Path) -> tuple[Source, ...]:
+    try:
+        return tuple(_read(str(path)))
+    except UserError as error:
+        if error.message.id in ("review.unknown-kind", "review.no-calls"):
+            return ()
+        raise
 
 
 def _parsed(text: str, name: str, path: Path | None) -> Iterator[Source]:
@@ -153,7 +189,7 @@ def _format(text: str, path: Path | None) -> str:
         return {".json": "json", ".toml": "toml", ".py": "python"}.get(suffix, "yaml")
     if suffix in SHELLS:
         return "words"
-    if (path is not None and "modelfile" in path.name.lower()) or modelfile.looks_like(text):
+    if (path is not None and _is_modelfile(path)) or modelfile.looks_like(text):
         return "modelfile"
     if text.lstrip().startswith("{"):
         return "json"

@@ -52,6 +52,7 @@ def interpreted(sources: Sequence[Source]) -> tuple[Interpreted, ...]:
         entries = _entries(source.document.data, source.kind)
         # The tool's default is over, even where the value says nothing to us.
         names = {".".join(map(str, place)) for place, value in entries if value is not None}
+        names |= {key for key, _ in source.computed}
         given.setdefault(source.kind.name, set()).update(names)
     return tuple(_interpreted(source, given[source.kind.name]) for source in sources)
 

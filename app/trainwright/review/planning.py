@@ -21,6 +21,8 @@ from trainwright.workload.settings import StrategyWord
 
 OBJECTIVES = {"sft": None, "pt": None, "pretrain": None}
 """What trains by one forward and backward pass of one model; others take more."""
+GPUS = "machine.gpus[0].count"
+"""The plan's key of what ``--machine`` says."""
 _PROMPT = 512
 """Tokens of a prompt before what is generated, where nobody says; assumed."""
 _ANSWER = 256
@@ -278,10 +280,19 @@ def machine_of(machine: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     }
 
 
+def asked_gpus(machine: Mapping[str, Any], section: Mapping[str, Any]) -> tuple[Asked, ...]:
+    """Return how many GPUs ``machine_of`` took, where that is several and nobody said it."""
+    given: Sequence[Mapping[str, Any]] = machine.get("gpus") or ()
+    taken: Sequence[Mapping[str, Any]] = section.get("gpus") or ()
+    counted = len(given) == 1 and "count" not in given[0] and taken[0]["count"] > 1
+    return (Asked(GPUS, taken[0]["count"]),) if counted else ()
+
+
 _OF_TRAINING = (
     *("micro_batch", "accumulation", "optimizer", "optimizer_implementation"),
     *("learning_rate", "cross_entropy", "optimizer_in_backward"),
 )
+_OF_PLANS = ("attention", "compile", "channels_last", "allocator", "optimizer_offload")
 _LOADER = ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
 
 
@@ -299,8 +310,10 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
     found["optimizer"] = facts.value("deepspeed_optimizer") or found["optimizer"]
     if facts.value("fused") and found["optimizer"] in ("adamw", "sgd"):
         found["optimizer_implementation"] = "fused"
-    found["attention"] = facts.value("attention")
-    found["compile"] = facts.value("compile")
+    elif facts.value("foreach") and found["optimizer"] in ("adamw", "sgd"):
+        found["optimizer_implementation"] = "foreach"
+    for name in _OF_PLANS:
+        found[name] = facts.value(name)
     found["precision"] = _precision(facts, kind)
     found["recipe"] = _recipe(facts)
     if of_pairs(facts):  # the objective has a recipe, whose head makes the loss
@@ -359,7 +372,9 @@ def _shares_aside(facts: Facts) -> bool:
 
 def _precision(facts: Facts, kind: str) -> str | None:
     precision: str | None = facts.value("precision")
-    weights = facts.value("weights_dtype")
+    weights: str | None = facts.value("weights_dtype")
+    if facts.value("no_autocast") and not facts.given("precision"):
+        precision = "fp32"
     if precision == "fp32" and facts.value("tf32"):
         return "tf32"
     if kind in ("full", "pretrain") and precision in ("bf16-mixed", "fp16-mixed"):
@@ -367,6 +382,8 @@ def _precision(facts: Facts, kind: str) -> str | None:
         low = str(precision).removesuffix("-mixed")
         if weights in (low, "compute"):
             return low
+    if precision == "fp32" and weights in ("bf16", "fp16"):
+        return weights  # no autocast: all is computed as it is kept
     return precision
 
 
@@ -394,7 +411,7 @@ _NOT_COUNTED = (
 def _not_planned(facts: Facts) -> Iterator[Message]:
     """Yield what the files say and a plan does not, one line each."""
     auto = [fact.key for fact in facts.all if fact.given and fact.value == AUTO]
-    if auto and facts.kinds <= {"deepspeed", "launch", "accelerate"}:
+    if auto and facts.kinds <= {"deepspeed", "launch", "devices", "accelerate"}:
         yield Message.of("review.auto-alone", keys=auto)
     given = [fact for name in _NOT_COUNTED for fact in facts.given(name)]
     if keys := list(dict.fromkeys(f.key for f in given if f.value not in (AUTO, False, None))):

@@ -25,6 +25,7 @@ def as_json(review: Review) -> dict[str, Any]:
             {"key": one.key, "taken": one.taken, "default_of": one.default_of}
             for one in review.planned.asked
         ],
+        "no_way": _said(review.no_way),
         "not_planned": [render(one, "en") for one in review.planned.not_planned],
         "absent_files": [render(one, "en") for one in review.run.absent],
         "findings": [_finding(one) for one in review.findings],

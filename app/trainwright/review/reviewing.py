@@ -11,6 +11,7 @@ from trainwright.machine.choice import MachineChoice
 from trainwright.machine.machine import Machine
 from trainwright.machine.resolve import catalogued
 from trainwright.messages import Message, UserError
+from trainwright.plan import overrides
 from trainwright.plan.evaluate import Facts as PlanFacts
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
@@ -22,7 +23,7 @@ from trainwright.review.facts import Facts, joined
 from trainwright.review.files import Run, Source
 from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.interpret import Interpreted, Unread, interpreted
-from trainwright.review.planning import Planned, machine_of, planned, task
+from trainwright.review.planning import Planned, asked_gpus, machine_of, planned, task
 from trainwright.workload.settings import Effect, Settings, effect
 
 Answer = Callable[[Plan], tuple[PlanFacts, Report]]
@@ -43,11 +44,20 @@ _NAMES = {
     "accumulation": "accumulation",
     "cross_entropy": "cross_entropy",
     "activation_offload": "activation_offload",
+    "context": "context",
+    "concurrent": "most_requests",
+    "memory_share": "memory_share",
+    "kv_cache": "kv_cache",
+    "quantization": "weights",
 }
-"""Setting of a plan -> fact, where a file can say it."""
+"""Key of a plan -> fact, where a file can say it."""
 _ELSEWHERE = {("allocator", "expandable"): "PYTORCH_ALLOC_CONF=expandable_segments:True"}
 """What is set in the environment, whatever the tool."""
-_IMPLIED = ("quantization", "double_quantization", "optimizer_implementation", "adapter_dtype")
+_LENGTHS = ("workload.inputs.sequence_length", "workload.inputs.prompt_tokens")
+_IMPLIED = (
+    *("quantization", "double_quantization", "optimizer_implementation", "adapter_dtype"),
+    "input_gradients",
+)
 """Settings that come with the task, or with another setting."""
 
 
@@ -64,6 +74,8 @@ class Review:
     report: Report | None
     unestimated: Message | None
     """Why there is no report."""
+    no_way: Message | None = None
+    """Of a run that does not fit, what was tried in vain."""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -118,6 +130,7 @@ def review(
     section = machine_of(machine, facts)
     found, why = _machine(section)
     made = planned(facts, run.sources, section, changes)
+    made = replace(made, asked=(*made.asked, *asked_gpus(machine, section)))
     plan_facts, report = None, None
     if made.plan is None:
         why = made.refused or made.unknown or Message.of("review.no-model")
@@ -133,11 +146,24 @@ def review(
     refused = made.refused or (why if made.plan is not None and _of_plan(why) else None)
     if refused is not None and not any(f.level == "error" for f in findings):
         findings.append(Finding("refused", "error", refused))
+    no_way = None
     if whatifs is not None and made.plan and plan_facts is not None and report is not None:
-        asked = replace(report, verdict=Verdict.NO) if _wants_room(report) else report
-        findings += _gains(case, whatifs(made.plan, plan_facts, asked))
+        wants_room = _wants_room(report)
+        asked = replace(report, verdict=Verdict.NO) if wants_room else report
+        gains = _gains(case, whatifs(made.plan, plan_facts, asked))
+        findings += gains
+        if wants_room and not any(one.level == "way" for one in gains):
+            no_way = _no_way(made.plan)
     findings.sort(key=lambda finding: _LEVELS.index(finding.level))
-    return Review(run, read, facts, made, tuple(findings), report, why)
+    return Review(run, read, facts, made, tuple(findings), report, why, no_way)
+
+
+def _no_way(plan: Plan) -> Message:
+    """Return what was tried to make a run fit, where nothing did."""
+    if not plan.workload.trains:
+        return Message.of("review.no-way-serving")
+    compared = isinstance(near.resolved(plan), PlanFacts)
+    return Message.of("review.no-way" if compared else "review.no-way-untraced")
 
 
 def _of_plan(why: Message | None) -> bool:
@@ -168,6 +194,8 @@ def _machine(section: Mapping[str, Any]) -> tuple[Machine | None, Message | None
     try:
         return snapshot.resolved(snapshot.take(anew=False)).machine, None
     except UserError as error:
+        if error.message.id == "probe.no-gpu":
+            return None, Message.of("review.no-gpu", **error.message.values)
         return None, error.message
 
 
@@ -207,6 +235,8 @@ def close(report: Report) -> bool:
 def _wants_room(report: Report) -> bool:
     """Return whether ways to take less memory are worth knowing."""
     memory = report.memory
+    if report.verdict is Verdict.CANNOT_CHECK:
+        return False  # as of a model that GPUs share in a way that is not planned
     return close(report) or memory.device_used_p95.value > memory.device_total.value
 
 
@@ -218,7 +248,7 @@ def nearby(report: Report) -> Message | None:
 def _gains(case: Case, found: Sequence[WhatIf]) -> list[Finding]:
     """Return the ways out of a run that does not fit, and the changes that make it faster."""
     fits = case.report is not None and not _wants_room(case.report)
-    gains = []
+    gains: list[Finding] = []
     for one in found:
         way = one.kind == "way"
         if not way and (one.kind == "part" or not one.fits or one.same or one.gain is None):
@@ -227,12 +257,16 @@ def _gains(case: Case, found: Sequence[WhatIf]) -> list[Finding]:
             continue
         if way and not one.patch:
             continue
-        changes, beyond = _in_files(case, _of_run(one.patch))
+        changes, beyond = _in_files(case, _of_run(case, one.patch))
         beyond += tuple(f"{key}={one.patch[key]}" for key in one.patch if key.startswith("model."))
+        if any((other.changes, other.beyond) == (changes, beyond) for other in gains):
+            continue  # a way that was named already
+        # What fits in place of a run that does not is a way out of it.
+        level: Level = "gain" if fits else "way"
         gains.append(
             Finding(
-                "way" if way else "gain",
-                "way" if way else "gain",
+                level,
+                level,
                 one.change,
                 changes=changes,
                 effect=max(
@@ -247,19 +281,26 @@ def _gains(case: Case, found: Sequence[WhatIf]) -> list[Finding]:
     return gains
 
 
-def _of_run(patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes but those of machine and model, which are no keys of a trainer's file."""
-    return {
+def _of_run(case: Case, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes but those of machine and model, which are no keys of a trainer's file.
+
+    Servers have one length, of prompt and answer together.
+    """
+    found = {
         key.rpartition(".")[2]: value
         for key, value in patch.items()
         if not key.startswith(("machine.", "model."))
     }
+    if "prompt_tokens" in found and case.plan is not None:
+        answer = case.plan.workload.inputs.new_tokens or 0
+        found["context"] = found.pop("prompt_tokens") + answer
+    return found
 
 
 def _effect(case: Case, key: str, value: Any) -> Effect:
     if key == "workload.task":
         return Effect.NEARLY if task(case.facts) == "lora" else Effect.DIFFERENT
-    if key == "workload.inputs.sequence_length" or key.startswith("model."):
+    if key in _LENGTHS or key.startswith("model."):
         return Effect.DIFFERENT
     name = key.removeprefix("settings.")
     return effect(name, value) if name in Settings.model_fields else Effect.SAME
@@ -273,7 +314,8 @@ def _in_files(case: Case, patch: Mapping[str, Any]) -> tuple[tuple[Change, ...],
         name = _NAMES.get(key, "")
         made = _task(case, value) if key == "task" else case.setting(name, value)
         changes += made
-        if not made and key not in _IMPLIED and value is not None:
+        implied = key in _IMPLIED and not _serves(case)
+        if not made and not implied and value is not None:
             elsewhere = _ELSEWHERE.get((key, value), f"{key}={value}")
             beyond.append(case.by_hand(name, value) or elsewhere)
     if "micro_batch" in patch and "accumulation" not in patch and case.plan is not None:
@@ -284,6 +326,10 @@ def _in_files(case: Case, patch: Mapping[str, Any]) -> tuple[tuple[Change, ...],
         said = case.by_hand("accumulation", steps) or f"accumulation={steps}"
         beyond += () if made else (said,)
     return tuple(changes), tuple(beyond)
+
+
+def _serves(case: Case) -> bool:
+    return case.plan is not None and not case.plan.workload.trains
 
 
 def _task(case: Case, wanted: str) -> tuple[Change, ...]:
@@ -303,8 +349,14 @@ def plan_of(run: Run, changes: Sequence[str] = ()) -> Plan:
         UserError: they do not say enough for one, or one of the changes is no key of a plan.
     """
     facts = joined(one.facts for one in interpreted(run.sources))
-    elsewhere = any(change.startswith("machine.gpus") for change in changes)
-    made = planned(facts, run.sources, {} if elsewhere else {"local": True}, changes)
+    data: dict[str, Any] = {}
+    others = [change for change in changes if not change.startswith("machine.")]
+    for change in changes:
+        if change not in others:  # how many GPUs there are decides the batch
+            overrides.apply(data, overrides.parse_change(change))
+    machine = data.get("machine") or {}
+    section = machine_of(machine, facts) if machine.get("gpus") else {"local": True} | machine
+    made = planned(facts, run.sources, section, others)
     if made.plan is None:
         why = made.refused or made.unknown or Message.of("review.no-model")
         raise UserError.of("review.no-plan", why=why)

@@ -140,7 +140,12 @@ def _conflicts(case: Case) -> Iterator[Finding]:
 
 
 def _overrides(case: Case, first: Fact, other: Fact) -> bool:
-    """Return whether a command line changes what its own tool's file says, as it is there to do."""
+    """Return whether a command line changes what its own tool's file says, as it is there to do.
+
+    In our exports plan.json says it all, and a launcher's file only what is its own.
+    """
+    if first.kind == "exported":
+        return True
     words = {one.source.name for one in case.read if one.source.format == "words"}
     pair = (first.kind, other.kind)
     return first.file in words and (pair[0] == pair[1] or pair == ("launch", "accelerate"))
@@ -149,7 +154,7 @@ def _overrides(case: Case, first: Fact, other: Fact) -> bool:
 def _auto(case: Case) -> Iterator[Finding]:
     """Yield DeepSpeed's "auto" where no Trainer is there to fill it in."""
     auto = [fact for fact in case.facts.all if fact.given and fact.value == AUTO]
-    others = {one.source.kind.name for one in case.read} - {"deepspeed", "launch"}
+    others = {one.source.kind.name for one in case.read} - {"deepspeed", "launch", "devices"}
     if auto and others and not others & {*TRAINERS, "accelerate"}:
         keys = [fact.key for fact in auto]
         yield found("auto-unfilled", "risk", auto[0], count=len(keys), keys=keys[:3])

@@ -66,6 +66,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("go-computer", "go", "desktop-tower", "Alt+5"),
     Action("go-monitor", "go", "activity", "Ctrl+Shift+T"),
     Action("go-diagnose", "go", "first-aid", "Alt+6"),
+    Action("go-review", "go", "checks", "Ctrl+Shift+R"),
     Action("go-settings", "go", "gear-six", "Ctrl+,"),
     Action("pick-model", "go", "cube", "Ctrl+L"),
     Action("pick-gpu", "go", "cpu", "Ctrl+G"),

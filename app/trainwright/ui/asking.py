@@ -72,19 +72,6 @@ def about_edits(parent: QWidget, what: Message) -> str:
     return _answer(dialog)
 
 
-def show_review(parent: QWidget, tool: str, lines: Sequence[Message]) -> "QuestionDialog":
-    """Show what the review of another trainer's files says; return the dialog, which is open."""
-    from trainwright.ui.widgets.questiondialog import QuestionDialog
-
-    dialog = QuestionDialog(parent, Message.of("ui.review.title", tool=tool),
-                            Message.of("ui.review.text", count=len(lines)))  # fmt: skip
-    dialog.offer(("close",), "close")
-    dialog.list_lines(lines)
-    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    dialog.open()
-    return dialog
-
-
 def show_lesson(parent: QWidget, lesson: str, session: "Session") -> None:
     """Show a lesson with the numbers of the plan."""
     from trainwright.ui.widgets.lessonpage import LessonPage

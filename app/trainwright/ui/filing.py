@@ -1,12 +1,8 @@
 """Opening and saving of the window's documents, and the one place that asks before work goes."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from shiboken6 import isValid
 
 from trainwright import reading, saving, yamltext
 from trainwright.messages import Message, UserError
@@ -21,22 +17,9 @@ from trainwright.ui.names import plan_name
 from trainwright.ui.plans import local_plan, starting_plan
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.session import Session
-from trainwright.ui.tasks import Latest
 
 if TYPE_CHECKING:
-    from trainwright.ui.widgets.questiondialog import QuestionDialog
     from trainwright.ui.window import Window
-
-
-@dataclass(frozen=True, slots=True)
-class _Reviewed:
-    """The files of another trainer that were opened last."""
-
-    plan: Plan
-    tool: str
-    lines: Sequence[Message]
-    dialog: "QuestionDialog | None"
-    """None where the review said nothing."""
 
 
 class Filing:
@@ -48,9 +31,6 @@ class Filing:
         self._left: dict[Path, str] = {}
         """Digests of changed files about which a person gave no answer: Save asks again."""
         session.may_replace = self.may_replace_plan
-        self._reviewed: _Reviewed | None = None
-        self._ways = Latest(window)
-        self._ways.done.connect(self._show_ways)
 
     # Opening
 
@@ -95,32 +75,11 @@ class Filing:
             self._show_plan(True)
 
     def _open_review(self, found: Review) -> None:
-        """Open the plan of another trainer's files, and show what the review says of them."""
+        """Open the plan of another trainer's files, where they make one, and show their review."""
         plan = found.planned.plan
-        if plan is None:
-            why = found.unestimated or Message.of("review.no-model")
-            self._session.noticed.emit(Message.of("review.no-plan", why=why))
-            return
-        opened = self._session.open_plan(plan, None, saved=False)
-        self._show_plan(opened)
-        if not opened:
-            return
-        lines, tool = foreign.lines(found), found.run.sources[0].kind.tool
-        dialog = asking.show_review(self._window, tool, lines) if lines else None
-        self._reviewed = _Reviewed(plan, tool, lines, dialog)
-        self._ways.submit(partial(foreign.ways_out, found))
-
-    def _show_ways(self, ways: Sequence[Message]) -> None:
-        """Show what makes the run fit below the rest, unless a person has gone on."""
-        shown = self._reviewed
-        if shown is None or not ways:
-            return
-        dialog = shown.dialog
-        if dialog is None and self._session.plan == shown.plan:
-            asking.show_review(self._window, shown.tool, ways)
-        elif dialog is not None and isValid(dialog) and dialog.isVisible():
-            count = len(shown.lines) + len(ways)
-            dialog.add_lines(ways, Message.of("ui.review.text", count=count))
+        if plan is None or self._session.open_plan(plan, None, saved=False):
+            screen: Any = self._window.screen_named("review")
+            screen.take(found)
 
     def _show_plan(self, opened: bool) -> None:
         if opened:

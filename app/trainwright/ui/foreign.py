@@ -16,13 +16,12 @@ from trainwright.plan.limits import with_limits
 from trainwright.plan.report import Report
 from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
-from trainwright.quoting import dotted, json_text
 from trainwright.review import Review, review, sources
 from trainwright.review.finding import Finding
 from trainwright.ui import plans
 
 _SECONDS = 2.0
-"""For ways out, which the window shows when they come; assumed."""
+"""Of computing for ways out and gains, which the window shows when they come; assumed."""
 _MODELS = {"model-config", "generation-config"}
 """Kinds that say only what the model is: those open as a model."""
 
@@ -33,7 +32,7 @@ def read(paths: Sequence[Path], present: Plan | None) -> Review | None:
     What they do not say of the model is taken from the plan that is open, or from a new one.
     Nothing is traced: the plan's own screen makes the estimate.
     """
-    if any(path.name.endswith(file.SUFFIX) or path.is_dir() for path in paths):
+    if any(path.name.endswith(file.SUFFIX) for path in paths):
         return None
     try:
         run = sources([str(path) for path in paths])
@@ -61,30 +60,27 @@ def _unasked(_plan: Plan) -> NoReturn:
     raise UserError.of("review.no-model")
 
 
-def ways_out(found: Review) -> tuple[Message, ...]:
-    """Return what makes the run of a review fit, below how much it lacks; empty where it fits.
+def completed(found: Review) -> Review:
+    """Return a review with its figures, ways out and gains.
 
     It takes seconds, and traces nothing: figures that are not stored are a nearby step's.
     """
     plan = found.planned.plan
     if plan is None:
-        return ()
+        return found
     machine = plan.machine.model_dump(mode="json", exclude_unset=True)
     model = json.dumps(plan.model.model_dump(mode="json", exclude_unset=True))
-    tried = review(found.run, machine, _answer, changes=(f"model={model}",), whatifs=_trying)
-    ways = tuple(_way(one) for one in tried.findings if one.level == "way")
-    lacks = tuple(one.message for one in tried.findings if one.rule == "memory")
-    return (*lacks, *ways) if ways else ()
+    again = review(found.run, machine, _answer, changes=(f"model={model}",), whatifs=_trying)
+    return replace(again, planned=found.planned)
 
 
 def _trying(plan: Plan, facts: Facts, report: Report) -> tuple[WhatIf, ...]:
-    """Return the ways out; what else a review tries, the window's own cards show."""
     until = time.monotonic() + _SECONDS
     return whatifs(
         plan,
         facts,
         report,
-        answer=lambda _plan: None,
+        answer=near.answered,
         ways=near.ways,
         wanted=lambda: time.monotonic() < until,
     )
@@ -97,15 +93,9 @@ def _answer(plan: Plan) -> tuple[Facts, Report]:
     return facts, with_limits(plan, facts, evaluate(plan, facts))
 
 
-def lines(found: Review) -> tuple[Message, ...]:
-    """Return what the review says, a sentence each: findings, then what else to know."""
+def notes(found: Review) -> tuple[Message, ...]:
+    """Return what else there is to know: what is left out, and what was taken for granted."""
     return (
-        *(
-            Message.of("ui.review.finding", where=_where(one), text=one.message)
-            if one.file
-            else one.message
-            for one in found.findings
-        ),
         *found.planned.not_planned,
         *found.run.absent,
         *(
@@ -120,20 +110,13 @@ def lines(found: Review) -> tuple[Message, ...]:
     )
 
 
-def _way(one: Finding) -> Message:
-    """Return a way out of a run that does not fit, with what the files would say."""
-    said = [f"{dotted(change.place)}: {json_text(change.value)}" for change in one.changes]
-    values = {"text": one.message, "effect": Message.of(f"advise.effect.{one.effect.name.lower()}")}
-    keys = [*said, *one.beyond]
-    return Message.of("ui.review.way" + ("-keys" if keys else ""), **values, keys=keys)
-
-
 def _own(found: Review) -> tuple[Message, ...]:
     """Return the line about options that are the script's own; nothing where it has none."""
     keys = [one.key for one in found.own]
     return (Message.of("cli.review.own", count=len(keys), keys=keys),) if keys else ()
 
 
-def _where(one: Finding) -> str:
+def where(one: Finding) -> str:
+    """Return file and line of a finding, without the folder."""
     name = Path(one.file).name
     return f"{name}:{one.line}" if one.line else name

@@ -27,7 +27,7 @@ WORK = (
     ),
     (("mig", "columns"),),
     (("computer", "desktop-tower"), ("monitor", "activity")),
-    (("diagnose", "first-aid"),),
+    (("diagnose", "first-aid"), ("review", "checks")),
 )
 """(id, icon) of the places in groups, by what people come for. The rail lists the first place of
 each group, and below the one that is shown the others of its group."""
@@ -67,6 +67,8 @@ def screen(place: str, window: "Window") -> QWidget:
         from trainwright.ui.screens.diagnose import DiagnoseScreen
 
         return DiagnoseScreen(session, window.core)
+    if place == "review":
+        return _review(window, session)
     if place == "settings":
         return _settings(window, session)
     from trainwright.ui.screens.views import view
@@ -89,6 +91,15 @@ def _computer(window: "Window", session: "Session") -> QWidget:
     computer.chosen.connect(window.start_with)
     computer.benchmarks.measured.connect(session.ask)
     return computer
+
+
+def _review(window: "Window", session: "Session") -> QWidget:
+    from trainwright.ui.screens.review import ReviewScreen
+
+    review = ReviewScreen(session)
+    review.wanted.connect(window.go)
+    review.opened.connect(lambda paths: window.open_path(*paths))
+    return review
 
 
 def _settings(window: "Window", session: "Session") -> QWidget:

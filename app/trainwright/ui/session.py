@@ -88,6 +88,7 @@ class Session(QObject):
         self.explained = doors.DEFAULT
         self.diagnosed: object = None
         """The evidence or error that Diagnose shows; a screen that is built anew shows it again."""
+        self.reviewed: object = None  # the files of another trainer that Review shows, likewise
         self.cut: object = None  # the board of instances, likewise
         self.compared: tuple[Plan, ...] = ()  # plans that Compare shows with this one
         self.recent_models: Callable[[], tuple[str, ...]] = tuple

@@ -25,6 +25,15 @@ from trainerfiles import (
 
 from trainwright.messages import render
 
+SERVED = """\
+services:
+  llm:
+    image: vllm/vllm-openai:latest
+    command: --model Qwen/Qwen2.5-7B --tensor-parallel-size 2 --max-model-len 8192
+    deploy:
+      resources:
+        reservations: {devices: [{driver: nvidia, count: 2, capabilities: [gpu]}]}
+"""
 FAULTS: list[tuple[str, Files | str, str, int]] = [
     ("key-moved", {"a.json": args(evaluation_strategy="steps")}, "rtx-4090", 1),
     ("key-gone", {"a.json": args(overwrite_output_dir=True)}, "rtx-4090", 1),
@@ -119,6 +128,16 @@ FAULTS: list[tuple[str, Files | str, str, int]] = [
     ("in-backward", {"t.yaml": TUNE + "optimizer_in_bwd: true\ngradient_accumulation_steps: 8\n"},
      "a100-80gb", 1),
     ("gpus-allotted", {"j.sbatch": JOB.replace("a100:8", "4")}, "a100-80gb", 8),
+    ("gpus-allotted", {"compose.yaml": SERVED.replace("count: 2", "count: 1")}, "rtx-4090", 2),
+    ("gpus-allotted", {"compose.yaml": SERVED.replace("count: 2", "device_ids: ['3']")},
+     "rtx-4090", 2),
+    ("gpus", {"compose.yaml": SERVED}, "rtx-4090", 1),
+    ("gpus-allotted", f"CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node 4 train.py {RUN}",
+     "rtx-4090", 4),
+    ("gpus-allotted", {"r.sh": "export CUDA_VISIBLE_DEVICES=2\n"
+                               f"torchrun --nproc_per_node 2 train.py {RUN}\n"}, "rtx-4090", 2),
+    ("gpus-allotted", "docker run --gpus '\"device=0\"' vllm/vllm-openai:latest --model gpt2 -tp 2",
+     "rtx-4090", 2),
     ("context-long", {"Modelfile": "FROM mistral:7b\nPARAMETER num_ctx 65536\n"}, "rtx-4090", 1),
     ("heads", "vllm serve Qwen/Qwen2.5-7B --tensor-parallel-size 3", "rtx-4090", 3),
     ("packing-mixes", {"s.yaml": "model_name_or_path: gpt2\ndataset_name: d\npacking: true\n"
@@ -157,6 +176,7 @@ SOUND: list[tuple[Files | str, str, int]] = [
     ({"Modelfile": "FROM llama3.1:8b\nPARAMETER num_ctx 8192\nSYSTEM \"\"\"\nBe kind.\n\"\"\"\n"},
      "rtx-4090", 1),
     ("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192", "rtx-4090", 1),
+    ({"compose.yaml": SERVED}, "rtx-4090", 2),
     ("python -m sglang.launch_server --model-path Qwen/Qwen2.5-7B --tp 2", "rtx-4090", 2),
     (f"torchrun --nproc_per_node 2 train.py {RUN} --bf16", "rtx-4090", 2),
     (f"accelerate launch --num_processes 2 train.py {RUN} --fp16 true", "v100-16gb", 2),

@@ -13,6 +13,7 @@ from trainerfiles import (
     JOB,
     LIGHTNING,
     MEGATRON,
+    RUN,
     SCRIPT,
     TITAN,
     TRL,
@@ -31,6 +32,11 @@ model = AutoModelForCausalLM.from_pretrained(
 model = prepare_model_for_kbit_training(model)
 adapters = LoraConfig(lora_alpha=32, target_modules=["q_proj", "v_proj"])
 args = SFTConfig(max_length=1024, bf16=True, dataloader_num_workers=4)
+"""
+BARE_UNSLOTH = """\
+model, tokenizer = FastLanguageModel.from_pretrained('unsloth/Llama-3.2-3B')
+model = FastLanguageModel.get_peft_model(model)
+args = SFTConfig(bf16=True)
 """
 LITGPT = """\
 checkpoint_dir: checkpoints/meta-llama/Meta-Llama-3.1-8B
@@ -86,6 +92,11 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
      {"workload.lora.rank": 8, "workload.lora.alpha": 16, "settings.activation_offload": True,
       "workload.lora.targets": ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
                                 "down_proj")}),
+    ({"u.py": BARE_UNSLOTH},
+     {"workload.task": "qlora", "workload.lora.rank": 16, "settings.activation_offload": True,
+      "workload.inputs.sequence_length": 2048, "model.preset": "llama-3.2-3b"}),
+    ({"u.py": BARE_UNSLOTH.replace("-3B", "-3B', load_in_4bit=False, x='")},
+     {"workload.task": "lora", "settings.quantization": None}),
     ({"t.toml": TITAN.replace("= 8", "= 1\ndata_parallel_replicate_degree = 2")
                 + "[checkpoint]\ninitial_load_in_hf = true\n"},
      {"settings.strategy": "ddp", "workload.task": "full"}),
@@ -144,6 +155,8 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"fit.sh": "python main.py fit --config l.yaml --trainer.devices 4 --data.batch_size 8\n",
       "l.yaml": LIGHTNING + "  init_args: {backbone: resnet50}\n"},
      {"settings.micro_batch": 8, "workload.effective_batch": 32}),
+    ({"run.sh": f"CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node 2 t.py {RUN}\n"},
+     {"workload.effective_batch": 4}),
     ({"pod.yaml": POD}, {"settings.engine": "vllm", "workload.inputs.prompt_tokens": 3840}),
     ({"a.yaml": ACCELERATE, "t.json": args(), "m.py": SCRIPT}, {"settings.recipe": "hf-trainer"}),
     ({"n.sh": NEMO}, {"settings.micro_batch": 2, "workload.task": "lora",

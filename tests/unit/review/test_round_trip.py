@@ -1,16 +1,21 @@
 """A file that is read, planned and written for the same tool gives the same run."""
 
+import json
 from pathlib import Path
 
 import pytest
-from trainerfiles import AXOLOTL, FACTORY, TITAN, TRL, UNSLOTH, Files
+from runs import RUNS, Run
+from trainerfiles import AXOLOTL, FACTORY, TITAN, TRL, UNSLOTH, Files, reviewed
 
 from trainwright import export
 from trainwright.advise import near
+from trainwright.export.lost import LOOP
 from trainwright.plan.evaluate import Facts, Pending
 from trainwright.plan.file import text_data
 from trainwright.plan.schema import Plan
+from trainwright.profile import presets
 from trainwright.review import plan_of, sources
+from trainwright.workload.weightfiles import config_of as config_file
 
 MACHINE = ("machine.gpus=[{id: a100-80gb}]",)
 TUNED = AXOLOTL + "lora_alpha: 32\n"
@@ -52,6 +57,11 @@ def read(folder: Path) -> Plan:
     return plan_of(sources(names), MACHINE)
 
 
+def taken_in(folder: Path, run: Run) -> Plan:
+    machine = f"machine.gpus=[{{id: a100-80gb, count: {run.gpus}}}]"
+    return plan_of(sources([str(folder)]), (machine, *run.changes))
+
+
 @pytest.mark.parametrize(("target", "files"), FILES)
 def test_what_is_read_is_written_as_the_same_run(tmp_path: Path, target: str, files: Files) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
@@ -69,3 +79,45 @@ def test_what_is_read_is_written_as_the_same_run(tmp_path: Path, target: str, fi
     assert {key: new["workload"].get(key) for key in kept} == kept
     for name in old.get("settings", {}).keys() - {"loader"}:
         assert new["settings"][name] == old["settings"][name], name
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_run_of_any_tool_is_written_as_the_same_run(tmp_path: Path, run: Run) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    for name, text in run.files.items():
+        (before / name).write_text(text, encoding="utf-8")
+    given = taken_in(before, run)
+    chosen = near.resolved(given).settings
+    export.write(export.files(run.target, given, chosen, {}, "en"), after)
+    again = taken_in(after, run._replace(changes=()))
+    assert config_of(again) == config_of(given)
+    old, new = (plan.workload.model_dump(exclude_none=True) for plan in (given, again))
+    assert again.workload.lora == given.workload.lora
+    assert old.pop("inputs").items() <= new["inputs"].items()
+    assert {key: new.get(key) for key in old.keys() - ASIDE} == {
+        key: value for key, value in old.items() if key not in ASIDE
+    }
+    listed = {one.values["setting"] for one in
+              export.target(run.target).not_expressible(given, chosen)}  # fmt: skip
+    ours = near.resolved(again).settings
+    differs = {name for name, value in chosen if getattr(ours, name) != value}
+    open_ = ("learning_rate", "warmup", "memory_share")
+    free = {name for name in open_ if getattr(chosen, name) is None}
+    assert differs <= listed | free | {*LOOP}
+
+
+def config_of(plan: Plan) -> object:
+    """Return the configuration of a plan's model, whatever names it."""
+    source = plan.model
+    if source.preset is not None and (preset := presets.find(source.preset)).hf:
+        return json.loads(preset.definition())
+    if source.hf is not None:
+        return json.loads(config_file(Path(source.hf)).read_text(encoding="utf-8"))
+    return source
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_run_of_any_tool_has_its_errors_and_risks_said(tmp_path: Path, run: Run) -> None:
+    found = reviewed(tmp_path, run.files, "a100-80gb", run.gpus)
+    assert [one.rule for one in found.findings if one.level != "gain"] == [*run.said]

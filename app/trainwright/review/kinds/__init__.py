@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from trainwright.review.kinds.accelerate import ACCELERATE
 from trainwright.review.kinds.axolotl import AXOLOTL
 from trainwright.review.kinds.deepspeed import DEEPSPEED
+from trainwright.review.kinds.exported import PLAN, SCRIPT_ARGUMENTS
 from trainwright.review.kinds.huggingface import (
     TRAINING_ARGUMENTS,
     TRL_DPO,
@@ -25,7 +26,15 @@ from trainwright.review.kinds.scripts import (
     TRAINER,
     UNSLOTH,
 )
-from trainwright.review.kinds.serving import LAUNCH, LLAMA_SERVER, MODELFILE, SGLANG, TGI, VLLM
+from trainwright.review.kinds.serving import (
+    DEVICES,
+    LAUNCH,
+    LLAMA_SERVER,
+    MODELFILE,
+    SGLANG,
+    TGI,
+    VLLM,
+)
 from trainwright.review.kinds.torchtitan import TORCHTITAN
 from trainwright.review.kinds.torchtune import TORCHTUNE
 
@@ -57,6 +66,7 @@ KINDS: Mapping[str, Kind] = {
         LLAMA_SERVER,
         MODELFILE,
         LAUNCH,
+        DEVICES,
         SCRIPT,
         SWIFT,
         OWN_SCRIPT,
@@ -66,6 +76,8 @@ KINDS: Mapping[str, Kind] = {
         KBIT,
         TRAINER,
         UNSLOTH,
+        PLAN,
+        SCRIPT_ARGUMENTS,
     )
 }
 """By name; of kinds that fit a file equally well, the first is taken."""

@@ -203,6 +203,9 @@ MODEL = {
     "model_init_kwargs.load_in_8bit": Key("quantization", where("int8")),
 }
 TRL = TRAINING | MODEL | {
+    # base_config.py, __post_init__: bf16 is on where neither is said.
+    "bf16": (Key("precision", where("bf16-mixed"), lambda value: value == "bf16-mixed"),
+             Key("no_autocast", lambda value: True if truth(value) is False else None)),
     "max_length": key("length", whole),
     "max_seq_length": key("length", whole),
     "packing": key("packing", truth),

@@ -1,8 +1,23 @@
 """Kind: Lightning CLI's YAML."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trainwright.review.kinds.kind import Key, Kind, among, count, key, positive, truth, whole
+from trainwright.review.kinds.huggingface import ATTENTION, DTYPES
+from trainwright.review.kinds.kind import (
+    Key,
+    Kind,
+    among,
+    count,
+    key,
+    names,
+    positive,
+    real,
+    truth,
+    where,
+    whole,
+    word,
+)
 
 PRECISION = {
     "bf16-mixed": "bf16-mixed",
@@ -47,6 +62,66 @@ def _devices(value: Any) -> int | None:
     return len(value) if isinstance(value, list) else whole(value)
 
 
+OPTIMIZERS = {
+    **{"adamw": "adamw", "adam": "adamw", "sgd": "sgd", "adafactor": "adafactor"},
+    **{"adamw8bit": "adamw-8bit", "pagedadamw8bit": "paged-adamw-8bit", "lion": "lion"},
+    **{"pagedadamw": "paged-adamw", "adamw4bit": "adamw-4bit"},
+}
+
+
+def _optimizer(value: Any) -> str:
+    """Return the optimizer of a class; torchao and bitsandbytes have one of the same name."""
+    module, _, name = str(value).lower().rpartition(".")
+    if name not in OPTIMIZERS:
+        raise ValueError(value)
+    own = "-torchao" * (module.startswith("torchao") and name == "adamw8bit")
+    return OPTIMIZERS[name] + own
+
+
+def _quantization(value: Any) -> str | None:
+    return None if value == "none" else word(value)
+
+
+_MODEL: Mapping[str, Key | tuple[Key, ...]] = {
+    **dict.fromkeys(("model_name", "model_name_or_path", "backbone"), key("model")),
+    **dict.fromkeys(("lr", "learning_rate"), key("learning_rate", positive)),
+    "random_weights": Key("objective", where("pretrain")),
+    "dtype": Key("weights_dtype", among(DTYPES)),
+    "attn_implementation": Key("attention", among(ATTENTION)),
+    "quantization": Key("quantization", _quantization),
+    "double_quantization": key("double_quantization", truth),
+    "kbit_preparation": key("kbit_preparation"),
+    "gradient_checkpointing": Key("checkpointing", where("full", "none")),
+    "torch_compile": key("compile", truth),
+    "tf32": Key("tf32", truth),
+    "warmup_steps": key("warmup", real),
+    "lora.rank": (key("rank", whole), Key("adapter", lambda _value: "lora")),
+    "lora.alpha": key("alpha", positive),
+    "lora.dropout": key("dropout", real),
+    "lora.targets": Key("targets", lambda value: names(value) or None),
+    "lora.variant": Key("variant", lambda value: None if value == "lora" else word(value)),
+}
+_DATA: Mapping[str, Key] = {
+    "batch_size": key("micro_batch", whole),
+    "num_workers": key("num_workers", count),
+    "prefetch_factor": key("prefetch_factor", whole),
+    "pin_memory": key("pin_memory", truth),
+    "persistent_workers": key("persistent_workers", truth),
+    "image_size": key("image_size", whole),
+    "packed": key("packing", truth),
+    **dict.fromkeys(("max_length", "max_seq_length"), key("length", whole)),
+}
+"""Names that modules of models and data usually have; some are those of our own export."""
+
+
+def _in_both_forms() -> Iterator[tuple[str, Key | tuple[Key, ...]]]:
+    """Yield keys as a class that is fixed has them, and as one that the file names."""
+    for section, keys in (("model", _MODEL), ("data", _DATA)):
+        for name, meaning in keys.items():
+            yield f"{section}.init_args.{name}", meaning
+            yield f"{section}.{name}", meaning
+
+
 LIGHTNING = Kind(
     name="lightning",
     tool="Lightning",
@@ -62,19 +137,10 @@ LIGHTNING = Kind(
         "trainer.accumulate_grad_batches": key("accumulation", whole),
         "trainer.max_epochs": key("epochs", positive),
         "trainer.max_steps": key("max_steps", whole),
-        "data.init_args.batch_size": key("micro_batch", whole),
-        "data.batch_size": key("micro_batch", whole),
-        "data.init_args.num_workers": key("num_workers", count),
-        "data.num_workers": key("num_workers", count),
-        "data.init_args.pin_memory": key("pin_memory", truth),
-        "data.init_args.image_size": key("image_size", whole),
-        "data.init_args.max_length": key("length", whole),
-        "data.init_args.max_seq_length": key("length", whole),
-        "model.init_args.model_name": key("model"),
-        "model.init_args.model_name_or_path": key("model"),
-        "model.init_args.backbone": key("model"),
-        "model.init_args.lr": key("learning_rate", positive),
-        "model.init_args.learning_rate": key("learning_rate", positive),
+        **dict(_in_both_forms()),
+        "optimizer.class_path": Key("optimizer", _optimizer),
+        "optimizer.init_args.fused": Key("fused", truth),
+        "optimizer.init_args.foreach": Key("foreach", truth),
         "optimizer.init_args.lr": key("learning_rate", positive),
     },
     marks=frozenset({"trainer"}),

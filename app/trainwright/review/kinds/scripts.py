@@ -83,13 +83,10 @@ UNSLOTH = Kind(
         ),
     },
     marks=frozenset(),
-    # unsloth 2026.10, models/llama.py, get_peft_model
+    listed="unsloth",
+    # unsloth 2026.10.9, models/llama.py, _DEFAULT_TARGET_MODULES
     otherwise={
-        "rank": 16,
-        "alpha": 16,
         "targets": ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
-        "checkpointing": "full",
-        "activation_offload": True,
     },
     open=("",),
 )

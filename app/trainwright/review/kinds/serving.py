@@ -42,6 +42,8 @@ def length(value: Any) -> int | None:
     return whole(float(text.rstrip("kKmM")) * unit) if text not in ("auto", "-1") else None
 
 
+_MADE = {"fp8": "fp8", "nf4": "bitsandbytes"}
+"""Weights that vLLM makes of whole ones."""
 VLLM = Kind(
     name="vllm",
     tool="vLLM",
@@ -54,7 +56,7 @@ VLLM = Kind(
         "pipeline-parallel-size": key("pipeline", whole),
         "data-parallel-size": key("replicas", whole),
         "max-num-seqs": key("most_requests", whole),
-        "quantization": Key("weights", among(WEIGHTS)),
+        "quantization": Key("weights", among(WEIGHTS), _MADE.__getitem__),
         "kv-cache-dtype": Key("kv_cache", among(CACHES), lambda value: value),
         "cpu-offload-gb": Key("offload_gib", positive),
         "enforce-eager": Key("eager", lambda value: value is not False),
@@ -94,7 +96,7 @@ SGLANG = Kind(
         **dict.fromkeys(("dp-size", "dp", "data-parallel-size"), key("replicas", whole)),
         **dict.fromkeys(("pp-size", "pp", "pipeline-parallel-size"), key("pipeline", whole)),
         "max-running-requests": key("most_requests", whole),
-        "quantization": Key("weights", among(WEIGHTS)),
+        "quantization": Key("weights", among(WEIGHTS), {"fp8": "fp8"}.__getitem__),
         "kv-cache-dtype": Key("kv_cache", among(CACHES), lambda value: value),
     },
     marks=frozenset({"model-path", "mem-fraction-static", "context-length"}),
@@ -204,18 +206,39 @@ LLAMA_SERVER = Kind(
     name="llama-server",
     tool="llama.cpp",
     keys={
-        **dict.fromkeys(("m", "model", "hf", "hf-repo"),
+        **dict.fromkeys(("model", "m", "hf", "hf-repo"),
                         (key("model", word), Key("weights", quantization))),
-        **dict.fromkeys(("c", "ctx-size"), key("context", whole)),
-        **dict.fromkeys(("n", "predict", "n-predict"), key("new_tokens", whole)),
-        **dict.fromkeys(("ngl", "gpu-layers", "n-gpu-layers"), Key("layers_on_gpu", _layers)),
-        **dict.fromkeys(("np", "parallel"), key("most_requests", whole)),
-        **dict.fromkeys(("ctk", "cache-type-k"), Key("kv_cache", among(_CACHE_TYPES))),
+        **dict.fromkeys(("ctx-size", "c"), key("context", whole)),
+        **dict.fromkeys(("predict", "n-predict", "n"), key("new_tokens", whole)),
+        **dict.fromkeys(("n-gpu-layers", "gpu-layers", "ngl"), Key("layers_on_gpu", _layers)),
+        **dict.fromkeys(("parallel", "np"), key("most_requests", whole)),
+        **dict.fromkeys(("cache-type-k", "ctk"), Key("kv_cache", among(_CACHE_TYPES))),
     },
     marks=frozenset({"n-gpu-layers", "ctx-size", "hf-repo"}),
     otherwise={"engine": "llama.cpp"},
     open=("",),
 )  # fmt: skip
+
+
+def _handed(value: Any) -> int | None:
+    """Return the GPUs of ``2``, ``device=0,1`` or ``0,1``; None for all."""
+    text = str(value).strip("\"'")
+    if text in ("all", "-1", ""):
+        return None
+    ids = text.removeprefix("device=").split(",")
+    return len(ids) if len(ids) > 1 or "=" in text else whole(text)
+
+
+DEVICES = Kind(
+    name="devices",
+    tool="GPUs that are handed over",
+    keys={
+        "gpus": Key("allotted", _handed),
+        "CUDA_VISIBLE_DEVICES": Key("allotted", lambda value: len(str(value).split(","))),
+    },
+    marks=frozenset(),
+)
+"""What a container gets, or the environment shows."""
 LAUNCH = Kind(
     name="launch",
     tool="torchrun",

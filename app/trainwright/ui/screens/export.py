@@ -15,8 +15,9 @@ from PySide6.QtWidgets import (
 
 from trainwright.export import ALL, Reasons, files, suiting, target, write
 from trainwright.export.header import start_of
+from trainwright.export.serving import refusal
 from trainwright.messages import Message, UserError
-from trainwright.plan.report import Verdict
+from trainwright.plan.report import Report, Verdict
 from trainwright.quoting import shell_word
 from trainwright.ui import filedialogs, tokens
 from trainwright.ui.i18n import language, tr
@@ -157,29 +158,30 @@ class ExportScreen(QWidget):
             return
         self._show_files(dict(made))
         self._show_lost(lost)
-        self._warn_of(session.report.verdict)
+        self._warn_of(session.report)
         self.save.setEnabled(True)
         self.copy.setEnabled(True)
 
-    def _warn_of(self, verdict: Verdict) -> None:
-        """Say in the verdict's own look that the files may run out of memory."""
+    def _warn_of(self, report: Report) -> None:
+        """Say in the verdict's own look that the run may not start, or run out of memory."""
+        verdict = report.verdict
         if verdict in (Verdict.FITS, Verdict.QUEUES):  # an engine that queues has its memory
             self._warn(None)
             return
         tight = verdict is Verdict.TIGHT
         self._warning.look("warning-fill" if tight else "x-circle-fill", "tight" if tight else "no")
         id = verdict.value if verdict in (Verdict.NO, Verdict.SPILLS) else "tight"
-        self._warn(Message.of(f"ui.export.{id}"))
+        self._warn(refusal(report).get("memory_share") or Message.of(f"ui.export.{id}"))
 
     def _reasons(self) -> Reasons:
         """Return the reasons of the search, where its choice is what is exported."""
         advice, report = self._session.advice, self._session.report
-        if advice is None or report is None:
+        if report is None:
             return {}
-        for choice in advice.choices:
+        for choice in advice.choices if advice is not None else ():
             if choice.settings == report.settings:
                 return {r.setting.rpartition(".")[2]: r.because for r in choice.reasons}
-        return {}
+        return refusal(report)
 
     def _warn(self, message: Message | None) -> None:
         self._warning.setVisible(message is not None)

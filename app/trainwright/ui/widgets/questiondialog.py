@@ -4,17 +4,17 @@ import difflib
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtGui import QPaintEvent, QTextCharFormat, QTextCursor
-from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.messages import Message
 from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.paint import Drawing
-from trainwright.ui.widgets.base import Heading, Label, slim
+from trainwright.ui.widgets.base import Heading, Label
 from trainwright.ui.widgets.buttons import Button
+from trainwright.ui.widgets.difftext import DiffText, ReadText
 
-_COLOURS = {"+": "fits", "-": "no", "@": "text3"}
 _ROOM = (760, 300)
 """Least size of two texts side by side, in pixels; assumed."""
 
@@ -51,23 +51,22 @@ class QuestionDialog(QDialog):
 
     def list_lines(self, lines: Sequence[Text]) -> None:
         """Show sentences below the text, one a paragraph, to read and to copy."""
-        self.show_text(Message.of("ui.review.list"), _paragraphs(lines))
+        self.show_text(Message.of("ui.ask.list"), "
+
+".join(f"• {say(line)}" for line in lines))
 
     def show_text(self, name: Message, text: str) -> None:
         """Show a longer text below the first, to read and to copy."""
-        self.shown = self._text(name)
-        self.shown.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
+        self.shown = ReadText(name)
         self.shown.setPlainText(text)
+        self._insert_shown()
+
+    def _insert_shown(self) -> None:
+        self.shown.setMinimumSize(*_ROOM)
         self.column.insertWidget(2, self.shown, 1)
         self.shown.show()  # a layout reckons only with what is shown
         self.column.activate()
         self.resize(self.size().expandedTo(self.sizeHint()))
-
-    def add_lines(self, lines: Sequence[Text], text: Message) -> None:
-        """Show further sentences below those that are listed, and another text above all."""
-        self._said.tell(text)
-        self.setAccessibleDescription(say(text))
-        self.shown.appendPlainText(f"\n{_paragraphs(lines)}")
 
     def offer_to_compare(self, mine: str, theirs: Callable[[], str]) -> None:
         """Add a button that shows in which lines two texts differ."""
@@ -82,43 +81,13 @@ class QuestionDialog(QDialog):
 
     def _compare(self, mine: str, theirs: str) -> None:
         self.buttons["compare"].setEnabled(False)
-        self.shown = self._text(Message.of("ui.ask.compare"))
-        self.shown.setFont(tokens.font(tokens.LABEL, 400, mono=True))
-        self.shown.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self._write(difference(mine, theirs))
-        self.column.insertWidget(2, self.shown, 1)
+        self.shown = DiffText(Message.of("ui.ask.compare"), difference(mine, theirs))
         self.buttons["compare"].hide()
-        self.shown.show()  # a layout reckons only with what is shown
-        self.column.activate()
-        self.resize(self.size().expandedTo(self.sizeHint()))
-
-    def _text(self, name: Message) -> QPlainTextEdit:
-        """Return a field of text that is read."""
-        shown = QPlainTextEdit()
-        shown.setReadOnly(True)
-        shown.setFrameShape(QFrame.Shape.NoFrame)
-        shown.setAccessibleName(say(name))
-        shown.setTabChangesFocus(True)
-        shown.setMinimumSize(*_ROOM)
-        slim(shown.verticalScrollBar())
-        slim(shown.horizontalScrollBar())
-        return shown
-
-    def _write(self, lines: Sequence[str]) -> None:
-        cursor = QTextCursor(self.shown.document())
-        for line in lines:
-            look = QTextCharFormat()
-            look.setForeground(tokens.colour(_COLOURS.get(line[:1], "text")))
-            cursor.insertText(line + "\n", look)
-        self.shown.moveCursor(QTextCursor.MoveOperation.Start)
+        self._insert_shown()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         with Drawing(self) as d:
             d.fillRect(self.rect(), tokens.colour("surface"))
-
-
-def _paragraphs(lines: Sequence[Text]) -> str:
-    return "\n\n".join(f"• {say(line)}" for line in lines)
 
 
 def difference(mine: str, theirs: str) -> list[str]:
