@@ -7,9 +7,11 @@ from trainwright.advise.choose import (
     ways_out,
     with_whole_batch,
     would_shard,
+    would_split,
 )
 from trainwright.advise.learning_rate import learning_rate_advice
 from trainwright.advise.relax import sharding
+from trainwright.advise.splitting import splittings
 
 __all__ = [
     "Advice",
@@ -21,8 +23,10 @@ __all__ = [
     "learning_rate_advice",
     "make_it_fit",
     "sharding",
+    "splittings",
     "ways_out",
     "what_becomes",
     "with_whole_batch",
     "would_shard",
+    "would_split",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from trainwright.advise import Advice, advise, sharding, would_shard
+from trainwright.advise import Advice, advise, sharding, splittings, would_shard, would_split
 from trainwright.cli.parsing import option
 from trainwright.cli.progress import ProgressLine
 from trainwright.cli.terminal import Terminal
@@ -100,7 +100,7 @@ def check_consent(model: ModelSource, allowed: bool) -> None:
 
 
 def advised(plan: Plan, terminal: Terminal, *, top: int) -> Advice:
-    """Search the free settings; trace the sharded step where only that may fit.
+    """Search the free settings; trace sharded and split steps where only these may fit.
 
     Raises:
         UserError: as ``facts`` does.
@@ -108,10 +108,18 @@ def advised(plan: Plan, terminal: Terminal, *, top: int) -> Advice:
     found = facts(plan, terminal)
     advice = advise(plan, found, top=top)
     shared = sharding(plan)
-    if shared is None or not would_shard(advice):
-        return advice
-    facts(shared, terminal)
-    return advise(plan, found, top=top)
+    if shared is not None and would_shard(advice):
+        facts(shared, terminal)
+        advice = advise(plan, found, top=top)
+    for split in splittings(plan, found.machine):
+        if not would_split(plan, found, advice):
+            break
+        try:
+            facts(split, terminal)
+        except UserError:  # the model cannot be split so
+            break
+        advice = advise(plan, found, top=top)
+    return advice
 
 
 def facts(plan: Plan, terminal: Terminal, *, one_point: bool = False) -> Facts:

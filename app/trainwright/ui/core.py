@@ -75,16 +75,26 @@ def _trace(
 
 
 def _advise(plan: "Plan", facts: "Facts", *, alone: bool = False) -> "Advice":
-    from trainwright.advise import advise, sharding, would_shard
+    from trainwright.advise import advise, sharding, splittings, would_shard, would_split
+    from trainwright.messages import UserError
     from trainwright.plan.evaluate import Pending, resolve
 
+    def known(other: "Plan") -> "Advice":
+        if isinstance(asked := resolve(other), Pending):
+            _trace(asked.spec, None, lambda *_: None, lambda: False)
+        return advise(plan, facts, alone=alone)
+
     found, shared = advise(plan, facts, alone=alone), sharding(plan)
-    if shared is None or not would_shard(found):
-        return found
-    asked = resolve(shared)
-    if isinstance(asked, Pending):
-        _trace(asked.spec, None, lambda *_: None, lambda: False)
-    return advise(plan, facts, alone=alone)
+    if shared is not None and would_shard(found):
+        found = known(shared)
+    for split in splittings(plan, facts.machine):
+        if not would_split(plan, facts, found):
+            break
+        try:
+            found = known(split)
+        except UserError:  # the model cannot be split so
+            break
+    return found
 
 
 def _whatifs(
