@@ -81,6 +81,8 @@ class Candidate:
             for name in ("micro_batch", "accumulation", *KEYS)
             if name != "batch"
         }
+        if self.strategy != "fsdp2":
+            searched["tensor_degree"] = None
         if self.optimizer != base.optimizer:  # how another one runs is its usual way
             usual = USUAL_IMPLEMENTATION.get(self.optimizer)
             searched["optimizer_implementation"] = usual

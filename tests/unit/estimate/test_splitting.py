@@ -11,6 +11,7 @@ from trainwright.messages import UserError
 from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
+from trainwright.plan.trial import plan_here
 from trainwright.profile import store
 
 LLAMA = {
@@ -85,6 +86,15 @@ def test_what_does_not_go_with_split_layers_is_refused(
     with pytest.raises(UserError) as refused:
         resolve(plan(folder, **changed))
     assert refused.value.message.id == id
+
+
+@pytest.mark.parametrize("alone", [{"tensor_degree": 2}, {"shard_degree": 2}])
+def test_one_gpu_of_this_computer_tries_the_step_without_the_others(
+    folder: Path, alone: dict[str, int]
+) -> None:
+    asked = plan(folder, **{"tensor_degree": None, "micro_batch": None} | alone)
+    here = plan_here(asked, resolve(asked).settings).settings
+    assert (here.strategy, here.tensor_degree, here.shard_degree) == ("single", None, None)
 
 
 @pytest.mark.slow
