@@ -2,6 +2,7 @@
 
 ``torchrun --nproc_per_node 2 sharded_run.py CASES.json``; rank 0 prints one JSON line a case: the
 most bytes that live at once in the second step. Two processes share each copy: four have two.
+With ``tensor`` two processes split each layer: of four, two pairs share the parts.
 """
 
 import gc
@@ -15,9 +16,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_module
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -89,14 +95,20 @@ def measured(config: Path, case: dict[str, Any]) -> int:
     if case["precision"] == "bf16-mixed":
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     kept = {"reshard_after_forward": False} if not case["reshard"] else {}
-    copies = dist.get_world_size() // 2
-    shape = (copies, 2) if copies > 1 else (2,)
-    mesh = init_device_mesh("cpu", shape, mesh_dim_names=("replicate", "shard")[-len(shape) :])
+    pairs = dist.get_world_size() // 2
+    if case["tensor"]:
+        mesh = init_device_mesh("cpu", (pairs, 2), mesh_dim_names=("shard", "tensor"))
+        split(model, mesh["tensor"])
+        mesh = mesh["shard"]
+    else:
+        shape = (pairs, 2) if pairs > 1 else (2,)
+        mesh = init_device_mesh("cpu", shape, mesh_dim_names=("replicate", "shard")[-len(shape) :])
     for block in model.model.layers:
         fully_shard(block, mesh=mesh, mp_policy=policy, **kept)
     fully_shard(model, mesh=mesh, mp_policy=policy, **kept)
-    placed = (*[Replicate()] * (len(shape) - 1), Shard(0))
-    assert all(parameter.placements == placed for parameter in model.parameters())
+    placed = (*[Replicate()] * (mesh.ndim - 1), Shard(0))
+    assert case["tensor"] or all(one.placements == placed for one in model.parameters())
+    assert all(isinstance(parameter, DTensor) for parameter in model.parameters())
     optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
     live = LiveBytes()
     with live, Resized(live):
@@ -112,6 +124,29 @@ def measured(config: Path, case: dict[str, Any]) -> int:
             optimizer.step()
             optimizer.zero_grad()
     return live.peak
+
+
+def split(model: nn.Module, mesh: DeviceMesh) -> None:
+    """Split the layers by torch's own styles; the norms are on both, as DTensors too."""
+    columns, rows = ColwiseParallel(), RowwiseParallel()
+    parallelize_module(
+        model,
+        mesh,
+        {
+            "model.embed_tokens": ColwiseParallel(output_layouts=Replicate()),
+            **{f"model.layers.*.self_attn.{name}_proj": columns for name in "qkv"},
+            **{f"model.layers.*.mlp.{name}_proj": columns for name in ("gate", "up")},
+            "model.layers.*.self_attn.o_proj": rows,
+            "model.layers.*.mlp.down_proj": rows,
+            "lm_head": ColwiseParallel(output_layouts=Replicate()),
+        },
+    )
+
+    def entering(_: nn.Module, given: Any, mesh: DeviceMesh) -> Any:
+        return DTensor.from_local(given[0], mesh, [Replicate()], run_check=False)
+
+    for norm in [part for part in model.modules() if type(part).__name__.endswith("RMSNorm")]:
+        distribute_module(norm, mesh, None, entering, lambda _, result, mesh: result.to_local())
 
 
 def step(model: nn.Module, case: dict[str, Any], live: LiveBytes) -> None:

@@ -38,6 +38,10 @@ CASES: dict[str, dict[str, Any]] = {
     "bf16, two micro-batches": {"accumulation": 2},
     "two copies, fp32": {"precision": "fp32", "copies": 2},
     "two copies, bf16, two micro-batches": {"accumulation": 2, "copies": 2},
+    "split layers, fp32": {"precision": "fp32", "tensor": True},
+    "split layers, bf16, checkpointing": {"checkpointing": "full", "batch": 16, "tensor": True},
+    "split layers, fp32, four processes": {"precision": "fp32", "copies": 2, "tensor": True},
+    "split layers, bf16, four processes": {"copies": 2, "tensor": True},
 }
 USUAL = {
     "precision": "bf16-mixed",
@@ -47,6 +51,7 @@ USUAL = {
     "batch": 4,
     "sequence": 256,
     "copies": 1,
+    "tensor": False,
 }
 SAME = 1e-4
 """By which a run on two processes may differ from what is said."""
@@ -94,14 +99,14 @@ def facts(model: dict[str, str], count: int, case: dict[str, Any], gpu: str = "r
         "precision": case["precision"],
         "strategy": "fsdp2",
         "reshard_after_forward": case["reshard"],
-        "shard_degree": count // case["copies"],
+        **({"tensor_degree": 2} if case["tensor"] else {"shard_degree": count // case["copies"]}),
         "micro_batch": case["batch"],
         "accumulation": case["accumulation"],
         "checkpointing": case["checkpointing"],
         "attention": case.get("attention", "eager"),
         "optimizer_implementation": "foreach",
     }
-    effective = case["batch"] * case["accumulation"] * count
+    effective = case["batch"] * case["accumulation"] * (count // 2 if case["tensor"] else count)
     inputs = {"sequence_length": case["sequence"]}
     plan = Plan.model_validate(
         {

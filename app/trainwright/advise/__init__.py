@@ -3,6 +3,7 @@
 from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation, what_becomes
 from trainwright.advise.choose import (
     advise,
+    advise_and_trace,
     make_it_fit,
     ways_out,
     with_whole_batch,
@@ -17,6 +18,7 @@ __all__ = [
     "Reason",
     "Relaxation",
     "advise",
+    "advise_and_trace",
     "learning_rate_advice",
     "make_it_fit",
     "ways_out",

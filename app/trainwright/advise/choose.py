@@ -9,6 +9,7 @@ from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, sharded, untimed_reasons
 from trainwright.advise.search import Search, Sources, Timed
+from trainwright.advise.splitting import split, splittings
 from trainwright.advise.taking import with_settings
 from trainwright.estimate import fp8
 from trainwright.estimate.optimizers import traced_as
@@ -48,6 +49,8 @@ def advise(
     ranked = _ranked(search)
     first = next(ranked, None)  # the others are worked out once it is clear that they count
     own = first[0].candidate.effect if first is not None else None
+    if (apart := _split(search, first, top, alone, wanted)) is not None:
+        return apart
     if own is not Effect.SAME and (aside := _aside(search, own, top, alone, wanted)) is not None:
         return aside
     if first is None:
@@ -105,12 +108,93 @@ def worth_tracing(
             yield found
 
 
+def advise_and_trace(
+    plan: Plan,
+    facts: Facts,
+    trace: Callable[[Pending], object],
+    *,
+    top: int = 5,
+    alone: bool = False,
+) -> Advice:
+    """Return the advice after ``trace`` has traced each step that may be better.
+
+    Raises:
+        UserError: ``trace`` does, for weights shared out or another task.
+    """
+    advice = advise(plan, facts, top=top, alone=alone)
+    wanted = tuple(worth_tracing(plan, advice))
+    for pending in wanted:
+        trace(pending)
+    if wanted:
+        advice = advise(plan, facts, top=top, alone=alone)
+    for split in splittings(plan, facts.machine):
+        if not _would_split(plan, facts, advice):
+            break
+        try:
+            found = resolve(split)
+            if isinstance(found, Pending):
+                trace(found)
+                advice = advise(plan, facts, top=top, alone=alone)
+        except UserError:  # the model cannot be split so
+            break
+    return advice
+
+
 def _would_shard(advice: Advice) -> bool:
     """Return whether weights shared out may give the same result, and were not compared."""
     if not advice.choices:
         return any(note.id in relax.SHARDING_HINTS for note in advice.notes)
     best = advice.choices[0]
     return best.effect is not Effect.SAME and not best.settings.shards
+
+
+def _would_split(plan: Plan, facts: Facts, advice: Advice) -> bool:
+    """Return whether split layers may help: nothing keeps the result, or a GPU has one sample."""
+    if not any(splittings(plan, facts.machine)):
+        return False
+    if not advice.choices:
+        return True
+    best = advice.choices[0]
+    return best.settings.tensor_degree is None and not _keeps_result(best.effect, best.settings)
+
+
+def _keeps_result(effect: Effect, settings: FullSettings) -> bool:
+    """Return whether a choice changes nothing, with samples that fill a GPU."""
+    return effect is Effect.SAME and settings.micro_batch * settings.accumulation > 1
+
+
+def _split(
+    search: Search,
+    first: tuple[Timed, Report] | None,
+    top: int,
+    alone: bool,
+    wanted: Callable[[], bool],
+) -> Advice | None:
+    """Return the advice for split layers, where the best without them is worse.
+
+    They are compared only where they may help, as ``_would_split`` says, by profiles at hand.
+    """
+    if first is not None and _keeps_result(first[0].candidate.effect, first[1].settings):
+        return None
+    nobody, found = (lambda: False), list[tuple[tuple[Effect, float], Advice]]()
+    for plan in splittings(search.plan, search.facts.machine):
+        facts = search.sources.resolve(plan) if wanted() else None
+        if facts is None:  # its structure has to be traced first
+            continue
+        advice = advise(plan, facts, top=top, alone=alone, sources=search.sources, wanted=nobody)
+        if advice.choices and (step := advice.choices[0].estimate.time.step_seconds) is not None:
+            found.append(((advice.choices[0].effect, step.value), advice))
+    if not found:
+        return None
+    rank, best = min(found, key=lambda one: one[0])
+    before = (first[0].candidate.effect, first[0].seconds) if first is not None else None
+    if before is not None and before <= rank:
+        return None
+    same = before is not None and before[0] == rank[0]
+    less = 1 - rank[1] / before[1] if same and before is not None else None
+    given = split(best.choices[0].settings.tensor_degree, less)
+    choices = (replace(one, reasons=(given, *one.reasons)) for one in best.choices)
+    return replace(best, choices=tuple(choices))
 
 
 def _aside(
@@ -278,7 +362,7 @@ def with_whole_batch(plan: Plan) -> tuple[Plan, tuple[Message, ...]]:
     The plan itself where nothing must change, or where the search may leave GPUs idle.
     """
     effective = plan.workload.effective_batch
-    gpus = plan.machine.gpu_count or 1
+    gpus = (plan.machine.gpu_count or 1) // (plan.settings.tensor_degree or 1) or 1
     if effective is None or not plan.workload.trains or plan.settings.strategy == "single":
         return plan, ()
     rounded = learning_rate.whole_batch(effective, gpus)

@@ -65,7 +65,7 @@ def _change(id: str, patch: Patch, /, *, subject: str = "", **values: object) ->
 
 def _fewer_samples(plan: Plan, facts: Facts) -> Iterator[Variation]:
     micro = facts.settings.micro_batch
-    gpus = facts.machine.gpu_count if facts.settings.several else 1
+    gpus = facts.settings.ranks_of(facts.machine.gpu_count) if facts.settings.several else 1
     for parts in FEWER:
         if micro % parts == 0:
             fewer = micro // parts

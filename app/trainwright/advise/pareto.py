@@ -15,7 +15,7 @@ def front(search: Search, best: Timed) -> tuple[Point, ...]:
     in both nearly everywhere, and each would cost a layout of its own.
     """
     chosen = best.candidate
-    known = space.batches(search.facts.settings, search.plan.workload, search.gpus(chosen))
+    known = space.batches(search.facts.settings, search.plan.workload, search.ranks(chosen))
     every = [pair for pair in known if (pair[0] == 1) == (chosen.micro_batch == 1)]
     step = -(-len(every) // _BATCHES)
     pairs = dict.fromkeys([*every[::step], (chosen.micro_batch, chosen.accumulation)])

@@ -163,8 +163,8 @@ def _batch(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
         Message.of("advise.flip.batch-norm") if _has_batch_norm(search, chosen) else None,
         micro=chosen.micro_batch,
         accumulation=chosen.accumulation,
-        gpus=search.gpus(chosen),
-        effective=chosen.micro_batch * chosen.accumulation * search.gpus(chosen),
+        gpus=search.ranks(chosen),
+        effective=chosen.micro_batch * chosen.accumulation * search.ranks(chosen),
     )
 
 
@@ -202,7 +202,7 @@ def _micro_batch(search: Search, best: Timed) -> Reason:
 def _next_larger(search: Search, best: Timed) -> Timed | None:
     """Return the candidate with the next larger micro-batch and all else alike."""
     chosen = best.candidate
-    pairs = space.batches(search.facts.settings, search.plan.workload, search.gpus(chosen))
+    pairs = space.batches(search.facts.settings, search.plan.workload, search.ranks(chosen))
     for micro, accumulation in sorted(pairs):
         if micro > chosen.micro_batch:
             return search.alike(chosen, micro_batch=micro, accumulation=accumulation)

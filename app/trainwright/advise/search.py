@@ -279,6 +279,10 @@ class Search:
         """Return how many GPUs the candidate uses."""
         return self.facts.machine.gpu_count if candidate.strategy != "single" else 1
 
+    def ranks(self, candidate: Candidate) -> int:
+        """Return how many of them take samples of their own."""
+        return self.settings(candidate).ranks_of(self.gpus(candidate))
+
     def confirmed(self, ordered: Iterable[Timed]) -> Iterator[tuple[Timed, Report]]:
         """Yield those whose replayed p95 fits, in the given order."""
         for timed in ordered:
@@ -398,8 +402,8 @@ class Search:
         profile = self.profile(candidate)
         assert profile is not None, "only candidates with a profile are timed"
         if not batches:
-            gpus = self.gpus(candidate)
-            pairs = space.batches(self.facts.settings, self.plan.workload, gpus)
+            ranks = self.ranks(candidate)
+            pairs = space.batches(self.facts.settings, self.plan.workload, ranks)
             single = candidate.micro_batch == 1  # which is a structure of its own
             batches = [micro for micro, _ in pairs if (micro == 1) == single]
         served = self._served(candidate, profile)

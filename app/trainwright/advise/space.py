@@ -81,6 +81,8 @@ class Candidate:
             for name in ("micro_batch", "accumulation", *KEYS)
             if name != "batch"
         }
+        if self.strategy != "fsdp2":
+            searched["tensor_degree"] = None
         if self.optimizer != base.optimizer:  # how another one runs is its usual way
             usual = USUAL_IMPLEMENTATION.get(self.optimizer)
             searched["optimizer_implementation"] = usual
@@ -105,7 +107,7 @@ def values(
     trains = workload.trains
     layers = profile.blocks if trains and workload.task != "prefix" else 0
     whole = workload.effective_batch or 0
-    shares = gpu_count > 1 and trains and whole % gpu_count == 0
+    shares = gpu_count > 1 and trains and whole % base.ranks_of(gpu_count) == 0
     nvidia = record.vendor == "NVIDIA"
     moves = nvidia and trains and memory_bytes is not None
     found: dict[str, tuple[Any, ...]] = {
@@ -134,7 +136,8 @@ def _strategies(base: FullSettings) -> tuple[str, ...]:
 def _degrees(base: FullSettings, gpu_count: int, nodes: int) -> tuple[int | None, ...]:
     """Return the copies worth comparing: one over all GPUs, and one in each computer."""
     each = gpu_count // nodes
-    copies = "fsdp2" in _strategies(base) and not base.shard_offload and 1 < each < gpu_count
+    alone = base.shard_offload or base.tensor_degree is not None
+    copies = "fsdp2" in _strategies(base) and not alone and 1 < each < gpu_count
     return (None, each) if copies else (None,)
 
 
@@ -143,7 +146,7 @@ def _losses(workload: Workload, base: FullSettings, profile: Profile) -> tuple[s
 
     Its labels are then shifted by one.
     """
-    if workload.objective is not None:
+    if workload.objective is not None or base.tensor_degree is not None:
         return (base.cross_entropy,)
     shifted = set(zip(profile.ops.name, profile.ops.phase, strict=True))
     generates = workload.trains and ("aten.constant_pad_nd.default", "loss") in shifted
@@ -282,7 +285,7 @@ class Space:
 
     @cached_property
     def _shared(self) -> Mapping[tuple[int, int], None]:
-        return self._held_batches(self.gpu_count)
+        return self._held_batches(self.base.ranks_of(self.gpu_count))
 
     def _held_batches(self, gpus: int) -> Mapping[tuple[int, int], None]:
         held = self.held.get("batch", (None, None))

@@ -20,6 +20,7 @@ _UNUSUAL = {
     "optimizer_offload": "none",
     "shard_degree": None,
     "shard_offload": False,
+    "tensor_degree": None,
 }
 """Keys of training that are marked as chosen only where they are not what they usually are."""
 _BEST = Message.of("advise.chosen.best")

@@ -48,7 +48,7 @@ def _setting(name: str, patch: Patch, /, *, subject: str = "", **values: object)
 
 def _training(plan: Plan, facts: Facts, report: Report) -> Iterator[Variation]:
     settings = facts.settings
-    gpus = facts.machine.gpu_count if settings.several else 1
+    gpus = settings.ranks_of(facts.machine.gpu_count) if settings.several else 1
     for factor in (2, 4, 8, 0.5):
         micro = int(settings.micro_batch * factor)
         if micro and settings.accumulation >= factor and not settings.accumulation % factor:

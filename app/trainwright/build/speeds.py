@@ -218,6 +218,7 @@ class Speeds:
             *(settings.checkpointing == "selective", settings.micro_batch == 1),
             *(settings.update, settings.cross_entropy, settings.optimizer_in_backward),
             settings.shards,  # these compute in 16 bits without autocast
+            settings.tensor_degree,
             kernel(settings, facts.machine.gpu.record),
         )
         if key not in self._profiles:

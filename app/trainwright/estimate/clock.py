@@ -30,7 +30,7 @@ from trainwright.estimate.roofline import CLASSES, OpTimes, Rates, classify, op_
 from trainwright.estimate.serving import Served
 from trainwright.estimate.serving_clock import round_of
 from trainwright.estimate.serving_time import Round
-from trainwright.estimate.sharing import Mesh, Passes, sharing, volume_of
+from trainwright.estimate.sharing import Mesh, Passes, joining, sharing, volume_of
 from trainwright.estimate.spread import Factor, factor
 from trainwright.estimate.stepterms import StepTerms
 from trainwright.estimate.traffic import served_table
@@ -167,6 +167,7 @@ class Clock:
             *(settings.num_workers, settings.pin_memory, settings.optimizer_offload),
             *(settings.prefetch_factor, settings.framework, settings.strategy),
             *(settings.reshard_after_forward, settings.shard_offload, settings.shard_degree),
+            settings.tensor_degree,
         )
         if key not in self._terms:
             self._terms[key] = self._step(profile, settings, batch)
@@ -337,6 +338,9 @@ class Clock:
         """Return which GPUs share one copy of what is shared out, and what joins them."""
         count = self.situation.gpu_count
         shards = settings.shards_of(count)
+        if (parts := settings.tensor_degree) is not None:  # the GPUs of a layer lie side by side
+            cluster = self.situation.cluster
+            return Mesh(shards, between_copies(self.inside, parts, shards, cluster))
         copies, link = count // shards, self._joining(shards)
         if copies < 2:
             return Mesh(shards, link)
@@ -377,7 +381,9 @@ class Clock:
                 terms.computing, share_of * terms.gpu.get("forward", 0.0), share_of * backward
             )
             volume = volume_of(profile, settings, adapts=adapts)
-            return sharing(volume, self.mesh(settings), settings, seconds, bandwidth, self.bus)
+            cost = sharing(volume, self.mesh(settings), settings, seconds, bandwidth, self.bus)
+            _, parts = self.joined(profile, settings)
+            return replace(cost, wire=cost.wire + parts, parts=parts)
         return exchange(
             share * gradient_bytes(profile, settings, adapts=adapts),
             situation.gpu_count,
@@ -387,6 +393,14 @@ class Clock:
             bandwidth=bandwidth,
             buffers=float(profile.model.get("buffers", 0)),
         )
+
+    def joined(self, profile: Profile, settings: FullSettings) -> tuple[float, float]:
+        """Return the bytes of a step that split layers join, and the seconds on their link."""
+        if (degree := settings.tensor_degree) is None:
+            return 0.0, 0.0
+        batch, length = settings.micro_batch, self.situation.sequence
+        counts = np.sum([row for _, _, row in self.stages(profile, settings, batch)], axis=0)
+        return joining(profile, counts, batch, length, degree, self.inside)
 
     def feeding(self, profile: Profile, settings: FullSettings, batch: int) -> Feeding | None:
         """Return what feeds the GPUs; None without a data set, and where nothing is trained."""

@@ -207,6 +207,8 @@ class Exchange:
     """All GPUs wait for the slowest."""
     between: float = 0.0
     """Of ``wire``: among the copies of shared weights."""
+    parts: float = 0.0
+    """Of ``wire``: within split layers; nothing hides it."""
 
     @property
     def works(self) -> float:

@@ -77,6 +77,7 @@ SHOWN = np.array([NUMBER[name.removesuffix("-backward")] for name in CLASSES], d
 """The class that a person sees: the stage already says what is backward."""
 
 _EXACT = {
+    "view": ("all_reduce", "all_gather"),  # of split layers: the link's time, see ``sharing``
     "gemm": ("mm", "addmm", "linear", "matmul", "mv", "addmv", "_scaled_mm", "_int_mm"),
     "batched-gemm": ("bmm", "baddbmm"),
     "grouped-gemm": ("_grouped_mm",),

@@ -80,12 +80,13 @@ def scaling(
 ) -> tuple[ScalingPoint, ...]:
     """Return the plan on 1 to all of its GPUs; of one GPU, what a second would do.
 
-    Empty where nothing is trained, or where the update cannot wait for other GPUs.
+    Empty where nothing is trained, where the update cannot wait for other GPUs, and where layers
+    are split.
     """
     situation = clock.situation
     alone = settings.optimizer_in_backward or settings.optimizer_offload == "cpu"
-    if not situation.workload.trains or alone:
-        return ()
+    if not situation.workload.trains or alone or settings.tensor_degree is not None:
+        return ()  # a split layer is not on one GPU
     if situation.gpu_count < 2 and not _takes_another(situation.gpu.record):
         return ()
     effective = batch * settings.accumulation * situation.gpu_count
@@ -215,7 +216,7 @@ def _gradients(profile: Profile, clock: Clock, settings: FullSettings) -> float:
 class _Wire:
     """What passes round a ring of GPUs in a step."""
 
-    what: Literal["gradients", "shared"]
+    what: Literal["gradients", "shared", "parts"]
     nbytes: float
     passes: int
     """Times that the bytes go round: an all-reduce passes all gradients twice."""
@@ -234,7 +235,12 @@ def _wires(
     mesh = clock.mesh(settings)
     volume = volume_of(profile, settings, adapts=clock.situation.workload.adapts)
     nbytes = volume.bytes_of(settings.accumulation)
-    within = _Wire("shared", nbytes, 1, mesh.shards, mesh.link, cost.wire - cost.between)
+    rest = cost.wire - cost.between - cost.parts
+    within = _Wire("shared", nbytes, 1, mesh.shards, mesh.link, rest)
+    if (degree := settings.tensor_degree) is not None:
+        nbytes, seconds = clock.joined(profile, settings)
+        parts = _Wire("parts", nbytes, 2, degree, clock.inside, seconds)
+        return (parts, within) if mesh.shards > 1 else (parts,)
     if mesh.between is None:
         return (within,)
     share = volume.reduced / mesh.shards
@@ -326,16 +332,28 @@ def exchange_quantity(
     )
 
 
+_ROUND = "latency + 2 · (n - 1) / n · bytes / (link · share)"
+_SENT = {
+    "gradients": (
+        "time.gradients",
+        "parameters · bytes",
+        "time.all-reduce",
+        f"Σ buckets: {_ROUND}",
+    ),
+    "shared": (
+        *("time.shared", "all-gather + reduce-scatter", "time.sharing"),
+        "Σ groups: latency + (n - 1) / n · bytes / (link · share)",
+    ),
+    "parts": ("time.parts", "traced", "time.joining", f"Σ layers: {_ROUND}"),
+}
+"""What is sent -> its name, where its bytes are from, the name of its seconds, their formula."""
+
+
 def _on_wire(wire: _Wire) -> Quantity:
     """Return the seconds on a link: bytes over what of it a collective reaches."""
-    gathers, link = wire.what == "shared", wire.link
-    sent = Quantity(
-        Message.of("time.shared" if gathers else "time.gradients"),
-        wire.nbytes,
-        Unit.BYTES,
-        Kind.ESTIMATED,
-        formula="all-gather + reduce-scatter" if gathers else "parameters · bytes",
-    )
+    link = wire.link
+    name, source, seconds, formula = _SENT[wire.what]
+    sent = Quantity(Message.of(name), wire.nbytes, Unit.BYTES, Kind.ESTIMATED, formula=source)
     rate = Quantity(
         Message.of(f"time.link.{link.path}"),
         link.bytes_per_s,
@@ -349,11 +367,7 @@ def _on_wire(wire: _Wire) -> Quantity:
         Kind.ESTIMATED,
         source=SOURCE,
     )
-    if gathers:
-        formula = "Σ groups: latency + (n - 1) / n · bytes / (link · share)"
-        return _seconds("time.sharing", wire.seconds, formula, sent, rate, share)
-    formula = "Σ buckets: latency + 2 · (n - 1) / n · bytes / (link · share)"
-    return _seconds("time.all-reduce", wire.seconds, formula, sent, rate, share)
+    return _seconds(seconds, wire.seconds, formula, sent, rate, share)
 
 
 def _seconds(id: str, value: float, formula: str = "", *parts: Quantity) -> Quantity:

@@ -1,10 +1,16 @@
 """What sharing out weights and gradients costs a step: bytes that pass round, and their seconds."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from trainwright.estimate.communication import NOTHING, Exchange, Link, load, ring, straggling
-from trainwright.profile.profile import Profile
+from trainwright.profile.kept import KEPT
+from trainwright.profile.profile import SCALE, Floats, Profile, monomials
 from trainwright.workload import FullSettings
+
+JOINS = {"trainwright.all_reduce.default": 2, "trainwright.all_gather.default": 1}
+"""Operators of a trace that are collectives (``worker/programs/tensorparallel.py``) -> how often
+they pass their bytes round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,30 @@ class Mesh:
     copies: int = 1
     between: Link | None = None
     """What joins the copies; None where there is one."""
+
+
+def joining(
+    profile: Profile, counts: Floats, batch: int, sequence: int, degree: int, link: Link
+) -> tuple[float, float]:
+    """Return the bytes of an optimizer step that split layers join, and their seconds.
+
+    ``counts`` is how often each row of the profile's operators runs. An all-reduce sums the parts
+    of a result, an all-gather puts its columns side by side; the next layer waits for either.
+    """
+    passed, written = ring(degree, link), profile.ops.bytes_written @ monomials(batch, sequence)
+    nbytes = seconds = 0.0
+    for row, passes in _joins(profile):
+        size = float(written[row]) / SCALE
+        nbytes += counts[row] * size
+        seconds += counts[row] * passed.seconds(size) * passes / 2
+    return nbytes, seconds
+
+
+@lru_cache(maxsize=KEPT)
+def _joins(profile: Profile) -> tuple[tuple[int, int], ...]:
+    """Return the rows of collectives, with how often each passes its bytes round."""
+    names = enumerate(profile.ops.name)
+    return tuple((row, JOINS[name]) for row, name in names if name in JOINS)
 
 
 @dataclass(frozen=True, slots=True)

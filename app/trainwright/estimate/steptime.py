@@ -158,7 +158,8 @@ def estimate_time(
         role="step",
     )
     fed = _pipeline(profile, clock, settings, batch, terms)
-    samples: float = batch * settings.accumulation * gpu_count if workload.trains else batch
+    ranks = settings.ranks_of(gpu_count)
+    samples: float = batch * settings.accumulation * ranks if workload.trains else batch
     if workload.inputs.batching == "packed":
         samples *= workload.inputs.samples_a_row
     rated = _rates_of(
@@ -175,6 +176,7 @@ def estimate_time(
                 *timenotes.measured(clock, settings),
                 *timenotes.notes(clock, compiled, workload, reason, around),
                 *_recurrent(profile, clock, settings, batch),
+                *timenotes.split(clock, profile, settings),
                 *scaling_notes(points, profile, clock, settings, batch),
                 *(fed.notes if fed else ()),
             ),

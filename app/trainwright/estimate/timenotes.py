@@ -8,6 +8,7 @@ from trainwright.estimate.measured import usable
 from trainwright.estimate.power import board_share, limit_share
 from trainwright.estimate.spread import Factor
 from trainwright.messages import Message
+from trainwright.profile.profile import Profile
 from trainwright.workload import Dataset, FullSettings, Workload
 
 
@@ -44,6 +45,17 @@ def measured(clock: Clock, settings: FullSettings) -> Iterator[Message]:
     if parts:
         dates = sorted({part.source.partition(",")[0] for part in parts})
         yield Message.of("time.note.measured", parts=[part.name for part in parts], dates=dates)
+
+
+def split(clock: Clock, profile: Profile, settings: FullSettings) -> Iterator[Message]:
+    """Yield what the GPUs of a split layer wait for each other."""
+    if (degree := settings.tensor_degree) is None:
+        return
+    nbytes, seconds = clock.joined(profile, settings)
+    link = clock.inside
+    slow = "" if link.path in ("nvlink", "bridge") else "-slow"
+    values = {"degree": degree, "bytes": nbytes, "seconds": seconds}
+    yield Message.of(f"time.note.split{slow}", link=Message.of(f"time.path.{link.path}"), **values)
 
 
 def notes(

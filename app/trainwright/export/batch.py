@@ -8,13 +8,15 @@ from trainwright.workload import FullSettings
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """effective = micro x accumulation x gpus, exactly."""
+    """effective = micro x accumulation x gpus / together, exactly."""
 
     micro: int
     accumulation: int
     gpus: int
     nodes: int = 1
     """Computers that the GPUs are in, each with as many."""
+    together: int = 1
+    """GPUs that split each layer, and take the same samples."""
 
     @property
     def each(self) -> int:
@@ -24,7 +26,7 @@ class Batch:
     @property
     def effective(self) -> int:
         """Samples an optimizer step."""
-        return self.micro * self.accumulation * self.gpus
+        return self.micro * self.accumulation * self.gpus // self.together
 
 
 def batch(plan: Plan, settings: FullSettings) -> Batch:
@@ -37,4 +39,4 @@ def batch(plan: Plan, settings: FullSettings) -> Batch:
     else:
         gpus = max(1, round((plan.workload.effective_batch or 1) / (micro * accumulation)))
     nodes = 1 if settings.strategy == "single" else plan.machine.nodes
-    return Batch(micro, accumulation, gpus, nodes)
+    return Batch(micro, accumulation, gpus, nodes, settings.tensor_degree or 1)

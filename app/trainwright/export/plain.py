@@ -39,8 +39,9 @@ def started_by(
     language: Language,
 ) -> Files:
     """Return the exported files of a run that a command starts, with what it reads."""
+    split = (programs.SPLIT,) if settings.tensor_degree is not None else ()
     launch = programs.Launch(
-        folders=FOLDERS[settings.strategy],
+        folders=(*split, *FOLDERS[settings.strategy]),
         start=start,
         made_for={},
         head=Message.of("export.header.start"),

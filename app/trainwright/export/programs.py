@@ -41,13 +41,15 @@ TUNING: Mapping[str, str] = {
     **dict.fromkeys(("prompt", "prefix"), "tuning/tokens"),
 }
 """Task -> folder of the program that makes the trained part of a model of transformers."""
+SPLIT = "plain/tensor"
+"""Folder of the programs that split layers over GPUs."""
 SHARDED = "sharded"
 """Folder of the programs around torch's ``fully_shard``."""
 COMMON = ("run", "shared")
 """Folders of the programs that run the steps, and of those that the target transformers has too."""
-OF_SOME = ("shares", "ds_config", "parting")
+OF_SOME = ("splitting", "shares", "ds_config", "parting")
 """Programs that only some targets and strategies have."""
-TRACED = ("step", "updates", "freezing", "nets")
+TRACED = ("step", "updates", "freezing", "nets", "splits")
 """Programs that the tracer runs too."""
 EARLY = """# torch reads this once, when it is imported.
 os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
@@ -123,10 +125,11 @@ def modules(folders: tuple[str, ...], model: Definition) -> dict[str, str]:
     """Return the text of each program by its module's name; none uses one after it."""
     kinds = {"hf": ["hf_models"], "builtin": ["nets"]}.get(model.kind, [])
     built = ["tuning", "transformer"] if model.kind == "hf" else []
+    split = ["splits"] if SPLIT in folders else []
     names = (
         *("strict", "plan_file", "world", "updates", "step", "freezing", "dataset", "folders"),
         *("made", *kinds, "networks", *built, "source", "making", "optimizers", "resumed", "saved"),
-        *("selfcheck", "joining", *OF_SOME, "engine", "loop", "train"),
+        *("selfcheck", "joining", *split, *OF_SOME, "engine", "loop", "train"),
     )
     found = {name: _module(name, folders, model) for name in names}
     return {name: text for name, text in found.items() if text is not None}
@@ -193,7 +196,7 @@ _CARRIED = (
     *("adapter_dtype", "input_gradients", "optimizer", "optimizer_implementation", "momentum"),
     *("activation_offload", "cross_entropy", "optimizer_in_backward", "optimizer_offload"),
     *("attention", "compile", "channels_last", "allocator", "strategy", "reshard_after_forward"),
-    *("shard_degree", "shard_offload"),
+    *("shard_degree", "tensor_degree", "shard_offload"),
 )
 """Settings that the exported programs read."""
 

@@ -26,6 +26,8 @@ PACKED = tuple(
 )
 """Targets whose files share weights in 4 bits, packed in the type that computes."""
 FOUR_BITS: tuple[Quantization, ...] = ("nf4", "fp4")
+SPLIT = ("plain", "slurm", "skypilot", "dstack", "kubeflow")
+"""Targets whose files split layers over GPUs."""
 OPTIMIZERS: Mapping[Strategy, tuple[Optimizer, ...]] = {
     "fsdp2": ("adamw", "sgd", "muon"),
     **dict.fromkeys(ZERO, ("adamw", "sgd")),
@@ -55,6 +57,8 @@ def require_runnable(name: str, plan: Plan, settings: FullSettings) -> None:
     if strategy not in RUNS.get(name, ()):
         able = [target for target, strategies in RUNS.items() if strategy in strategies]
         raise UserError.of("export.no-sharding", name=name, strategy=strategy, able=able)
+    if settings.tensor_degree is not None and name not in SPLIT:
+        raise UserError.of("export.no-splitting", name=name, able=list(SPLIT))
     if settings.optimizer not in OPTIMIZERS[strategy]:
         raise UserError.of(
             "export.sharding-optimizer",

@@ -79,7 +79,8 @@ def _verdict_on(none: Report, full: Report) -> Message:
 
 def accumulation(plan: Plan, facts: Facts, report: Report) -> Iterator[Line]:
     """Yield what accumulation does to memory and speed, and what it leaves as it is."""
-    settings, gpus = facts.settings, facts.machine.gpu_count if facts.settings.several else 1
+    settings = facts.settings
+    gpus = settings.ranks_of(facts.machine.gpu_count) if settings.several else 1
     whole = settings.micro_batch * settings.accumulation
     yield Message.of("lesson.accumulation.what", micro=settings.micro_batch, gpus=gpus,
                      steps=settings.accumulation, effective=whole * gpus)  # fmt: skip

@@ -52,6 +52,7 @@ def method(workload: Workload, settings: FullSettings, config: str, sequence: in
         reference=workload.compared or "",
         rewards=workload.objective == "reward",
         outputs=settings.output_kept != "no",
+        tensor=settings.tensor_degree or 1,
     )
 
 

@@ -237,6 +237,7 @@ def _on_cpu(
             "activation_offload": False,
             "compile": False,
             "strategy": "single",
+            "tensor_degree": None,
         }
     )
     asked = question(plan, here_settings, record)
@@ -376,10 +377,11 @@ def plan_here(plan: Plan, settings: FullSettings) -> Plan:
     read = {name: known.pop(name) for name in Loader.model_fields if name in known}
     loader = Loader(**read) if read.get("num_workers") else Loader(num_workers=0)
     fixed = {name: known[name] for name in Settings.model_fields if name in known}
+    of_several = ("strategy", "shard_degree", "shard_offload", "tensor_degree")
     given = {
         name: value
         for name, value in fixed.items()
-        if name not in ("kv_cache", "engine", "strategy")
+        if name not in ("kv_cache", "engine", *of_several)
     }
     effective = settings.micro_batch * settings.accumulation
     return plan.model_copy(

@@ -66,6 +66,8 @@ class Method:
     """Whether pairs of answers get a score each, in place of the head's."""
     outputs: bool = False
     """Whether the log tells which storages the model returned."""
+    tensor: int = 1
+    """GPUs that each layer is split over; the log is that of one of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -426,7 +426,9 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
     for name in ("offload_params", "offload_optimizer"):
         if facts.value(name) not in (None, False, "none") and not _shares_aside(facts):
             yield Message.of(f"review.not-planned.{name.replace('_', '-')}")
-    for name in ("tensor", "pipeline", "context_parallel"):
+    if (degree := facts.value("tensor", 1)) > 1:
+        yield Message.of("review.not-planned.tensor", degree=degree)
+    for name in ("pipeline", "context_parallel"):
         if facts.value(name, 1) > 1:
             kind = name.removesuffix("_parallel")
             yield Message.of("review.not-planned.degree", name=kind, degree=facts.value(name))

@@ -75,13 +75,12 @@ def _trace(
 
 
 def _advise(plan: "Plan", facts: "Facts", *, alone: bool = False) -> "Advice":
-    from trainwright.advise import advise, worth_tracing
+    from trainwright.advise import advise_and_trace
 
-    found = advise(plan, facts, alone=alone)
-    wanted = tuple(worth_tracing(plan, found))
-    for asked in wanted:
+    def trace(asked: "Pending") -> None:
         _trace(asked.spec, None, lambda *_: None, lambda: False)
-    return advise(plan, facts, alone=alone) if wanted else found
+
+    return advise_and_trace(plan, facts, trace, alone=alone)
 
 
 def _whatifs(

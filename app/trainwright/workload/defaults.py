@@ -33,7 +33,7 @@ DEFAULT_WORKERS = 4
 NOT_YET: dict[tuple[str, str], str] = {
     ("precision", "fp8"): "bf16-mixed",
     ("strategy", "pp"): "fsdp2, zero3, ddp, single",
-    ("strategy", "tp"): "fsdp2, zero3, ddp, single",
+    ("strategy", "tp"): "fsdp2, with settings.tensor_degree",
     ("strategy", "hybrid"): "fsdp2, with settings.shard_degree",
 }
 """(key, value) that plans may name and this release does not plan -> what to use instead."""
@@ -61,6 +61,7 @@ ONLY_TRAINING = (
     "settings.optimizer_offload",
     "settings.reshard_after_forward",
     "settings.shard_degree",
+    "settings.tensor_degree",
     "settings.shard_offload",
     "settings.cross_entropy",
     "settings.learning_rate",
@@ -112,8 +113,9 @@ def filled(
     _check_update(settings, precision, strategy)
     _check_sharding(settings, strategy)
     shard_degree = _shard_degree(settings, strategy, gpu_count, nodes)
+    together = _tensor_degree(settings, strategy, workload, gpu_count, nodes) or 1
     micro_batch, accumulation = _batches(
-        settings, workload, gpu_count if strategy != "single" else 1
+        settings, workload, gpu_count // together if strategy != "single" else 1
     )
     _check_attention(settings, precision, record)
     workers = _workers(settings.loader, gpu_count, cores)
@@ -447,6 +449,34 @@ def _shard_degree(settings: Settings, strategy: Strategy, gpus: int, nodes: int)
         return None
     if settings.shard_offload:
         raise UserError.of("workload.copies-offloaded", key=key)
+    return degree
+
+
+def _tensor_degree(
+    settings: Settings, strategy: Strategy, workload: Workload, gpus: int, nodes: int
+) -> int | None:
+    """Return over how many GPUs each layer is split; None where none is.
+
+    Every layer waits for the others' parts, so that they stay in one computer.
+    """
+    key, degree = "settings.tensor_degree", settings.tensor_degree
+    if degree is None:
+        return None
+    if strategy != "fsdp2":
+        raise UserError.of("workload.tensor-strategy", key=key)
+    if workload.task not in ("pretrain", "full") or workload.objective or workload.frozen:
+        raise UserError.of("workload.tensor-task", key=key)
+    if settings.cross_entropy not in (None, "full"):
+        raise UserError.of("workload.tensor-loss", key=key)
+    for other in ("shard_degree", "shard_offload", "compile"):
+        if getattr(settings, other):
+            raise UserError.of("workload.tensor-with", key=key, other=f"settings.{other}")
+    each = gpus // nodes
+    if each % degree:
+        possible = [n for n in _divisors(each) if n > 1]
+        raise UserError.of(
+            "workload.tensor-degree", key=key, value=degree, gpus=each, possible=possible
+        )
     return degree
 
 

@@ -251,6 +251,9 @@ class Settings(Frozen):
     shard_degree: Annotated[int, Field(ge=2, le=4096)] | None = None
     """fsdp2: how many GPUs share one copy of the weights. More GPUs than that hold further copies,
     and add up their gradients (HSDP). Default: all GPUs share one."""
+    tensor_degree: Annotated[int, Field(ge=2, le=64)] | None = None
+    """fsdp2: over how many GPUs of a computer each layer is split as well (tensor parallelism):
+    they compute the same samples together. Default: no layer is split."""
     shard_offload: bool | None = None
     """fsdp2: whether each GPU's shares of weights, gradients and optimizer state lie in pinned
     system memory, where the CPU updates them (torch's ``CPUOffloadPolicy``). Default: false."""
@@ -279,6 +282,8 @@ class FullSettings(Frozen):
     reshard_after_forward: bool = True
     shard_degree: int | None = None
     """None where all GPUs share one copy."""
+    tensor_degree: int | None = None
+    """None where no layer is split."""
     shard_offload: bool = False
     learning_rate: float | None = None
     warmup: int | None = None
@@ -333,10 +338,18 @@ class FullSettings(Frozen):
         """Whether a GPU holds only its share of something that one GPU would hold whole."""
         return self.strategy in SHARDED
 
+    def ranks_of(self, gpu_count: int) -> int:
+        """Return how many of so many GPUs take samples of their own; one of each split layer."""
+        return max(gpu_count // (self.tensor_degree or 1), 1)
+
     def shards_of(self, gpu_count: int) -> int:
-        """Return how many of so many GPUs share one copy of what is shared out."""
-        degree = self.shard_degree or gpu_count
-        return degree if gpu_count % degree == 0 else gpu_count
+        """Return how many of so many GPUs share one copy of what is shared out.
+
+        Of a split layer: of the part that each holds.
+        """
+        ranks = self.ranks_of(gpu_count)
+        degree = self.shard_degree or ranks
+        return degree if ranks % degree == 0 else ranks
 
     @property
     def recomputing(self) -> str:

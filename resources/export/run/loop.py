@@ -62,12 +62,12 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
 def accumulation(plan: Plan, world: World) -> int:
     """Return the micro-batches a step on this process; the effective batch is always kept."""
     batch = plan.batch
-    if batch.effective % (world.size * batch.micro):
+    if batch.effective % (world.groups * batch.micro):
         raise InputError(
-            f"batch.effective {batch.effective} is not a multiple of {world.size} processes x "
+            f"batch.effective {batch.effective} is not a multiple of {world.groups} processes x "
             f"micro {batch.micro}; start {batch.gpus} processes or change batch in plan.json"
         )
-    return batch.effective // (world.size * batch.micro)
+    return batch.effective // (world.groups * batch.micro)
 
 
 def train(plan: Plan, options: argparse.Namespace, world: World) -> None:
@@ -82,7 +82,7 @@ def train(plan: Plan, options: argparse.Namespace, world: World) -> None:
     engine = Engine(plan, settings, network, world)
     training = Training(engine)
     # From here on processes differ, in dropout for one.
-    torch.manual_seed(plan.run.seed + world.rank)
+    torch.manual_seed(plan.run.seed + world.group)
 
     output = Path(plan.run.output)
     goal = steps_to_go(plan, network)
@@ -163,7 +163,7 @@ def step_settings(plan: Plan) -> StepSettings:
 def loader(plan: Plan, network: Network, step: int, world: World) -> DataLoader[Any]:
     """Return the micro-batches of this process from an optimizer step on."""
     order = Order(
-        len(network.dataset), plan.batch.effective, world.rank, world.size, plan.run.seed, step
+        len(network.dataset), plan.batch.effective, world.group, world.groups, plan.run.seed, step
     )
     data, workers = plan.data, {}
     if data.num_workers:

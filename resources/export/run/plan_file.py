@@ -99,6 +99,8 @@ class Settings:
     """Of fsdp2: whether a block's weights are gathered again for its backward pass."""
     shard_degree: int | None
     """Of fsdp2: processes that share one copy of the weights; null: all of them."""
+    tensor_degree: int | None
+    """Of fsdp2: processes that split each layer; null: none is split."""
     shard_offload: bool
     """Of fsdp2: whether shares lie in pinned host memory, where the CPU moves them."""
 
@@ -206,7 +208,8 @@ def _check_numbers(plan: Plan) -> None:
     }.items():
         if value < 0:
             raise InputError(f"{key}: {value} is negative")
-    product = batch.micro * batch.accumulation * batch.gpus
+    degree = plan.settings.tensor_degree or 1
+    product = batch.micro * batch.accumulation * batch.gpus // degree
     if product != batch.effective:
         raise InputError(
             f"batch: micro {batch.micro} x accumulation {batch.accumulation} x gpus "
@@ -231,6 +234,13 @@ def _check_shares(plan: Plan) -> None:
     degree, gpus = plan.settings.shard_degree, plan.batch.gpus
     if degree is not None and (degree < 2 or gpus % degree):
         raise InputError(f"settings.shard_degree: {degree} is no share of {gpus} GPUs")
+    parts = plan.settings.tensor_degree
+    if parts is None:
+        return
+    if parts < 2 or gpus % parts:
+        raise InputError(f"settings.tensor_degree: {parts} does not divide {gpus} GPUs")
+    if plan.settings.strategy != "fsdp2" or plan.settings.cross_entropy != "full":
+        raise InputError("settings.tensor_degree: goes with fsdp2 and cross_entropy full alone")
 
 
 def _check_update(plan: Plan) -> None:

@@ -47,11 +47,11 @@ OPTIMIZERS = {
 def _facts(plan: Plan, engine: Any, world: Any, rounds: int) -> Iterator[Fact]:
     settings, model, device = plan.settings, engine.model, world.device
     yield "gpus", plan.batch.gpus, f"{world.size} x {device}", world.size == plan.batch.gpus
-    effective = plan.batch.micro * rounds * world.size
+    effective = plan.batch.micro * rounds * world.groups
     yield (
         "batch",
         plan.batch.effective,
-        f"{plan.batch.micro} x {rounds} x {world.size}",
+        f"{plan.batch.micro} x {rounds} x {world.groups}",
         (effective == plan.batch.effective),
     )
     yield from engine.facts()

@@ -14,6 +14,18 @@ class World:
     rank: int
     size: int
     device: torch.device
+    parts: int = 1
+    """Processes next to each other that split every layer; they take the same samples."""
+
+    @property
+    def group(self) -> int:
+        """Number of this process's samples among those that are taken at once."""
+        return self.rank // self.parts
+
+    @property
+    def groups(self) -> int:
+        """Processes, or groups of them, that take samples of their own."""
+        return self.size // self.parts
 
     def total(self, *values: float) -> list[float]:
         """Return each value, added up over all processes."""

@@ -54,17 +54,38 @@ class Shares:
         precision = COMPUTED.get(settings.precision, settings.precision)
         self.plan, self.world = plan, world
         self.settings = dataclasses.replace(settings, precision=precision)
-        self.mesh = mesh_of(plan, world)
+        self.mesh = self.meshed(plan, world)
         made = placed(
             network.model, plan, settings, "meta" if network.weights is not None else "cpu"
         )
-        self.model = shard(made, plan, self.mesh)
+        self.model = self.shared(made)
         if network.weights is not None:
             fill(self.model, network.weights, network.buffers, world, self._home)
         # Only now are the parameters those that the optimizer moves.
         self.optimizer = build_optimizer(self.model, plan)
         self.scaler = make_scaler(settings, world.device.type)
         self.runner = torch.compile(self.model) if plan.settings.compile else self.model
+
+    def meshed(self, plan: Plan, world: World) -> DeviceMesh:
+        """Return the processes: in a row that shares one copy, or in rows that share one each."""
+        degree = plan.settings.shard_degree or world.size
+        if degree == world.size:
+            return init_device_mesh(world.device.type, (degree,))
+        shape = (world.size // degree, degree)
+        return init_device_mesh(world.device.type, shape, mesh_dim_names=("replicate", "shard"))
+
+    def shared(self, model: nn.Module) -> nn.Module:
+        """Return the model with its weights shared out."""
+        return shard(model, self.plan, self.mesh)
+
+    @property
+    def shards(self) -> int:
+        """Processes that share one copy of what each holds."""
+        return self.mesh.shape[-1]
+
+    def holds(self, weight: DTensor) -> bool:
+        """Whether this process has a share of the weight, as the mesh says."""
+        return weight.placements == (*[Replicate()] * (self.mesh.ndim - 1), Shard(0))
 
     @property
     def _home(self) -> torch.device:
@@ -79,7 +100,8 @@ class Shares:
         Between copies only the last one does, since shares are what waits there.
         """
         self.model.set_requires_all_reduce(last)
-        # The sum is divided by the number of processes: hence count / size.
+        # The sum is divided by the number of processes: hence count / size. Processes that split
+        # layers count the same samples, each for itself.
         share = count / self.world.size
         return micro_step(self.runner, batch, share, loss, self.settings, self.scaler)
 
@@ -101,8 +123,7 @@ class Shares:
     def facts(self) -> Iterator[Fact]:
         """Yield what the engine has made of the plan."""
         parameters = [*self.model.parameters()]
-        placed = (*[Replicate()] * (self.mesh.ndim - 1), Shard(0))
-        shared = sum(isinstance(one, DTensor) and one.placements == placed for one in parameters)
+        shared = sum(isinstance(one, DTensor) and self.holds(one) for one in parameters)
         groups = [part for part in self.model.modules() if isinstance(part, FSDPModule)]
         wanted = len(blocks(self.model)) + 1
         yield (
@@ -111,11 +132,12 @@ class Shares:
             f"{shared} of {len(parameters)} weights shared, {len(groups)} groups",
             shared == len(parameters) and len(groups) == wanted,
         )
-        degree = self.plan.settings.shard_degree or self.plan.batch.gpus
+        parts = self.plan.settings.tensor_degree or 1
+        degree = self.plan.settings.shard_degree or self.plan.batch.gpus // parts
         where = {one.device for one in parameters}
         yield "shares", self._home, ", ".join(map(str, where)), where == {self._home}
         found = " x ".join(map(str, self.mesh.shape))
-        yield "shard_degree", degree, f"mesh of {found}", self.mesh.shape[-1] == degree
+        yield "shard_degree", degree, f"mesh of {found}", self.shards == degree
         precision, found = self.plan.settings.precision, computed(groups[-1])
         goal = (AUTOCAST | PURE).get(precision, torch.float32)
         yield "precision", precision, f"blocks compute in {found}", found == goal
@@ -135,15 +157,6 @@ def shard(model: nn.Module, plan: Plan, mesh: DeviceMesh) -> nn.Module:
     for part in (*blocks(model), model):
         fully_shard(part, **options)
     return model
-
-
-def mesh_of(plan: Plan, world: World) -> DeviceMesh:
-    """Return the processes: in a row that shares one copy, or in rows that share one each."""
-    degree = plan.settings.shard_degree or world.size
-    if degree == world.size:
-        return init_device_mesh(world.device.type, (degree,))
-    shape = (world.size // degree, degree)
-    return init_device_mesh(world.device.type, shape, mesh_dim_names=("replicate", "shard"))
 
 
 def fill(model: nn.Module, weights: State, buffers: State, world: World, home: Any) -> None:

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.slow
 RUN = ["--synthetic", "--cpu", "--steps", "2", "--selfcheck"]
 STEP: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.5, "warmup": 0}
 SAME = 1e-5
+QWEN3 = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "head_dim": 8}
 
 
 def trained(folder: Path, name: str = "model") -> dict[str, Any]:
@@ -96,6 +97,40 @@ def test_copies_on_two_computers_are_the_same_step(tmp_path: Path, alone: Path) 
     found = [line.split("active:")[1] for line in done.stdout.splitlines() if "shar" in line]
     assert "21 of 21 weights shared, 3 groups" in found[0]
     assert "mesh of 2 x 2" in next(line for line in found if "mesh" in line)
+    agree(folder / "out", alone / "whole")
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+@pytest.mark.parametrize("model", ["llama", "qwen3"])
+def test_split_layers_are_the_same_step(
+    tmp_path: Path, alone: Path, processes: int, model: str
+) -> None:
+    """Tensor parallelism: two processes split each layer; of four, two pairs share the parts.
+
+    Qwen3 normalises each head, whose weights all processes hold whole.
+    """
+    chosen = settings(strategy="fsdp2", tensor_degree=2, **STEP)
+    config = {} if model == "llama" else QWEN3
+    plan = (on_two_gpus if processes == 2 else on_two_computers)(llama(tmp_path / "m", **config))
+    chosen = chosen.model_copy(update={"accumulation": 8 // processes})
+    folder = put(tmp_path / "run", "plain", plan, chosen)
+    for options in (["--stop-at", "1"], ["--resume"]):
+        launch = [sys.executable, "-m", *torchrun(processes), "train.py", *RUN, "--output", "out"]
+        done = start([*launch, *options], folder)
+        assert done.returncode == 0, done.stderr[-2000:]
+    lines = {
+        line.split()[0]: line.split("active:")[1]
+        for line in done.stdout.splitlines()
+        if "active:" in line
+    }
+    assert "16 of 16 layers split over 2" in lines["tensor_degree"]
+    if model == "qwen3":
+        alone = put(tmp_path / "alone", "plain", llama(tmp_path / "m", **config), settings(**STEP))
+        whole = str(edit(alone / "plan.json", batch={"micro": 8, "accumulation": 1}))
+        done = start(
+            [sys.executable, "train.py", *RUN, "--plan", whole, "--output", "whole"], alone
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
     agree(folder / "out", alone / "whole")
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exporting import SETTINGS, llama, on_two_computers, plan, put, settings
+from exporting import SETTINGS, llama, on_two_computers, on_two_gpus, plan, put, settings
 
 from trainwright import export
 from trainwright.export.comments import columns
-from trainwright.export.sharing import ON_NODES, RUNS
+from trainwright.export.sharing import ON_NODES, RUNS, SPLIT
 from trainwright.machine.network import Network
 from trainwright.messages import Message, UserError, render
 from trainwright.plan.edit import with_keys
@@ -63,6 +63,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "strategy": ("ddp",),
     "reshard_after_forward": (),  # of fsdp2: test_resharding_and_offload_reach_the_files
     "shard_degree": (),  # of fsdp2: test_a_copy_in_each_computer_reaches_the_files
+    "tensor_degree": (),  # of fsdp2: test_split_layers_reach_the_files_or_are_refused
     "shard_offload": (),  # of fsdp2: test_resharding_and_offload_reach_the_files
     "learning_rate": (1e-4, None),
     "warmup": (7, None),
@@ -149,6 +150,19 @@ def test_a_copy_in_each_computer_reaches_the_files(tiny: Plan, target: str) -> N
     plan, one = on_two_computers(tiny), settings(strategy="fsdp2")
     copied = one.model_copy(update={"shard_degree": 2})
     assert differ(written(target, plan, one), written(target, plan, copied))
+
+
+@pytest.mark.parametrize("target", [*SHARING, "torchtitan"])
+def test_split_layers_reach_the_files_or_are_refused(tiny: Plan, target: str) -> None:
+    plan = on_two_gpus(tiny)
+    split = settings(strategy="fsdp2", tensor_degree=2)
+    if target not in SPLIT:
+        with pytest.raises(UserError) as refused:
+            export.files(target, plan, split, {}, "en")
+        assert refused.value.message.id == "export.no-splitting"
+        return
+    assert "parallelize_module" in written(target, plan, split)["train.py"]
+    assert "parallelize" not in written(target, plan, settings(strategy="fsdp2"))["train.py"]
 
 
 def test_every_setting_is_listed_here() -> None:

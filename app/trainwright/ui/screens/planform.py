@@ -382,14 +382,17 @@ class PlanForm(Surface):
 
         for key in ("reshard_after_forward", "shard_offload"):
             self._switch(group, f"settings.{key}", applies=shares)
-        degree = Stepper(0, name=Message.of("ui.key.shard_degree"), low=0, high=4096,
-                         absent=Message.of("ui.form.all"))  # fmt: skip
+        self._degree(group, "shard_degree", 4096, "all", shares)
+        self._degree(group, "tensor_degree", 64, "absent", shares)
+
+    def _degree(self, group: Group, key: str, most: int, absent: str, applies: Any) -> None:
+        name, put = Message.of(f"ui.key.{key}"), self._session.set_key
+        degree = Stepper(0, name=name, low=0, high=most, absent=Message.of(f"ui.form.{absent}"))
         degree.setSingleStep(2)
-        key, put = "settings.shard_degree", self._session.set_key
-        degree.chosen.connect(lambda number: put(key, number or None))
-        group.add(Row("shard_degree", row_label(Message.of("ui.key.shard_degree")), degree,
-                      value=lambda plan, made: (made or plan.settings).shard_degree or 0,
-                      applies=shares))  # fmt: skip
+        degree.chosen.connect(lambda number: put(f"settings.{key}", number or None))
+        group.add(Row(key, row_label(name), degree,
+                      value=lambda plan, made: getattr(made or plan.settings, key) or 0,
+                      applies=applies))  # fmt: skip
 
     def _lora(self, group: Group) -> None:
         rank = Stepper(16, name=Message.of("ui.key.rank"), high=4096, doubling=True)

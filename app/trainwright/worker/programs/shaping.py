@@ -10,6 +10,7 @@ import freezing
 import fused
 import preference
 import step
+import tensorparallel
 import tiled
 import torch
 from adapters import add_lora
@@ -74,6 +75,8 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
         if task in ("prompt", "prefix"):
             add_virtual_tokens(subject, task, method["virtual_tokens"])
             model = subject.model
+    if (degree := method.get("tensor", 1)) > 1:
+        tensorparallel.split(model, degree)
     if names := method.get("frozen", ()):
         _freeze(model, names)
     if method.get("input_gradients"):

@@ -33,4 +33,7 @@ def join(plan: Plan, *, cpu: bool) -> World:
         if plan.settings.shard_offload and device.type != "cpu":
             backend = f"{device.type}:{backend},cpu:gloo"  # norms are added up where the shares are
         dist.init_process_group(backend)
-    return World(rank, size, device)
+    parts = plan.settings.tensor_degree or 1
+    if size % parts:
+        raise InputError(f"settings.tensor_degree: {parts} does not divide {size} processes")
+    return World(rank, size, device, parts)

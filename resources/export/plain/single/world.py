@@ -13,6 +13,8 @@ class World:
     device: torch.device
     rank: int = 0
     size: int = 1
+    group: int = 0
+    groups: int = 1
 
     def total(self, *values: float) -> list[float]:
         """Return the values: there is nothing to add up."""
