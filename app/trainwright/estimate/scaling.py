@@ -80,11 +80,12 @@ def scaling(
 ) -> tuple[ScalingPoint, ...]:
     """Return the plan on 1 to all of its GPUs; of one GPU, what a second would do.
 
-    Empty where nothing is trained, or where the update cannot wait for other GPUs.
+    Empty where nothing is trained, where the update cannot wait for other GPUs, and where the
+    answers are written first: fewer GPUs write more at once each.
     """
     situation = clock.situation
     alone = settings.optimizer_in_backward or settings.optimizer_offload == "cpu"
-    if not situation.workload.trains or alone:
+    if not situation.workload.trains or alone or situation.workload.writes is not None:
         return ()
     if situation.gpu_count < 2 and not _takes_another(situation.gpu.record):
         return ()
