@@ -16,7 +16,8 @@ from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve, stored
 from trainwright.plan.question import question
-from trainwright.plan.report import Report
+from trainwright.plan.report import Report, Verdict
+from trainwright.plan.rollout import answers_of, with_answers
 from trainwright.plan.schema import Plan
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
@@ -383,7 +384,9 @@ def with_whole_batch(plan: Plan) -> tuple[Plan, tuple[Message, ...]]:
 
 
 def _stored_profile(plan: Plan, facts: Facts, settings: FullSettings) -> Profile | None:
-    return stored(question(plan, settings, facts.machine.gpu.record).spec)
+    found = stored(question(plan, settings, facts.machine.gpu.record).spec)
+    answers = answers_of(plan.workload, settings, facts.inputs, facts.machine.gpu_count)
+    return with_answers(found, answers) if found is not None else None
 
 
 def at_hand(plan: Plan, by: Callable[[Plan], Facts | Pending] = resolve) -> Facts | None:

@@ -28,7 +28,7 @@ from trainwright.estimate.outside import bytes_outside
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.serving import Served
 from trainwright.estimate.unrolled import refusal
-from trainwright.plan.evaluate import Facts, evaluate, runs_out, served_in
+from trainwright.plan.evaluate import Facts, evaluate, runs_out, served_in, written_in
 from trainwright.plan.report import HEADROOM, Report
 from trainwright.plan.schema import Plan
 from trainwright.profile.expand import model_bytes
@@ -467,6 +467,7 @@ class Search:
                     host_of(machine, load_pipeline()),
                     machine.processor,
                     machine.cluster if count > 1 else None,
+                    written_in(self.plan, self.facts),
                 )
             )
             if self._like is not None:

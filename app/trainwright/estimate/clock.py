@@ -34,6 +34,7 @@ from trainwright.estimate.sharing import Mesh, Passes, joining, sharing, volume_
 from trainwright.estimate.spread import Factor, factor
 from trainwright.estimate.stepterms import StepTerms
 from trainwright.estimate.traffic import served_table
+from trainwright.estimate.writing import writing_seconds
 from trainwright.explain import Quantity
 from trainwright.machine.machine import Gpu
 from trainwright.machine.network import Cluster
@@ -61,6 +62,9 @@ class Situation:
     """Whose lanes the GPUs' slots share; None where the catalog does not know it."""
     cluster: Cluster | None = None
     """The computers that ``gpu_count`` is spread over; None where it is one."""
+    written: Served | None = None
+    """By which engine the answers that are trained on are written; None where the model itself
+    writes them, or what the engine does is not known."""
 
     @property
     def here(self) -> int:
@@ -185,7 +189,7 @@ class Clock:
             kernels = {"prefill": found.prefill.kernels, "generate": found.decode.kernels}
             stages = {name: seconds for name, seconds in kernels.items() if seconds}
             return StepTerms(stages, found.host, 0.0, 0.0, {}, settings.num_workers)
-        gpu: dict[str, float] = {}
+        gpu = writing_seconds(self, profile, settings, batch)
         launches = 0.0
         for names, times, counts in self._counted(profile, settings, batch):
             gpu |= zip(names, (counts @ times.seconds).tolist(), strict=True)

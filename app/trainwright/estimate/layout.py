@@ -1,6 +1,6 @@
 """The run that a plan stands for: traced storages, and those that no trace shows."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -32,6 +32,16 @@ _KEPT = 4
 """Layouts that are kept, of one to four megabytes each; assumed: an answer and edits taken back."""
 
 
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A vLLM in the same process, that writes the answers that are trained on."""
+
+    nbytes: int
+    """Of its share of the memory."""
+    sleeps: bool
+    """Whether it gives them back before each update."""
+
+
 @lru_cache(maxsize=_KEPT)
 def training_layout(
     profile: Profile,
@@ -46,6 +56,7 @@ def training_layout(
     kept: float = 1.0,
     loop: Loop = PLAIN_LOOP,
     sharding: Sharding | None = None,
+    engine: Engine | None = None,
 ) -> Layout:
     """Return two optimizer steps after the setup, with what CUDA libraries take.
 
@@ -64,6 +75,8 @@ def training_layout(
         layout = offloaded(layout, optimizer)
     if sharding is not None:
         layout = sharded(layout, parts, sharding)
+    if engine is not None:
+        layout = _with_engine(layout, len(parts[0].storage), engine)
     if replicas > 1:
         layout = _with_buckets(layout, len(parts[0].storage))
     return _with_kernels(_with_cublas(layout, device))
@@ -137,6 +150,17 @@ def _with_kernels(layout: Layout) -> Layout:
         for event in last
     ]
     return inserted(layout, inserts)
+
+
+def _with_engine(layout: Layout, event: int, engine: Engine) -> Layout:
+    """Add what an engine beside the training holds: always, or before the steady step alone."""
+    share = Hidden("engine", "trl 1.16: generation/vllm_generation.py", nbytes=engine.nbytes)
+    place = layout.steady if engine.sleeps else event
+    found = inserted(layout, [Insert(place, (share,), "engine", lasts=not engine.sleeps)])
+    if not engine.sleeps:
+        return found
+    phase = np.where(found.term == TERM["engine"], PHASES.index("decode"), found.phase)
+    return replace(found, phase=phase.astype(np.uint8), steady=layout.steady)
 
 
 def _with_buckets(layout: Layout, event: int) -> Layout:

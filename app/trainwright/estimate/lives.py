@@ -14,9 +14,10 @@ from trainwright.estimate.cuda import Hidden
 from trainwright.profile.profile import CATEGORIES, Ints, Profile, evaluate
 from trainwright.profile.structure import Structure
 
-TERMS = (*CATEGORIES, "buckets", "gathered", "rounding")
+TERMS = (*CATEGORIES, "buckets", "gathered", "engine", "rounding")
 """``buckets`` are those that gradients are exchanged in, ``gathered`` weights of other GPUs while
-they are used; ``rounding`` is what the allocator gives beyond what was asked."""
+they are used, ``engine`` what another engine in the same process holds; ``rounding`` is what the
+allocator gives beyond what was asked."""
 
 TERM = {name: number for number, name in enumerate(TERMS)}
 

@@ -13,7 +13,7 @@ from trainwright.estimate.breakdown import Curve, curve
 from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.ceiling import Ceiling, ceiling
 from trainwright.estimate.cuda import Device
-from trainwright.estimate.layout import Layout, inference_layout, training_layout
+from trainwright.estimate.layout import Engine, Layout, inference_layout, training_layout
 from trainwright.estimate.loops import loop_of
 from trainwright.estimate.offload import pinned_bytes
 from trainwright.estimate.outside import bytes_outside, host_memory, outside, paged_state
@@ -129,8 +129,16 @@ def _asked(
         "offload": settings.optimizer_offload,
         "kept": kept,
         "loop": loop_of(settings),
+        "engine": _engine(gpu, settings),
     }
     return _Asked(training_layout, tuple(arguments.items()))
+
+
+def _engine(gpu: Gpu, settings: FullSettings) -> Engine | None:
+    """Return the vLLM that shares the GPU, where one writes the answers that are trained on."""
+    if not settings.beside:
+        return None
+    return Engine(int(settings.beside * gpu.total.value), settings.generation == "vllm-sleep")
 
 
 def estimate_memory(

@@ -80,13 +80,14 @@ def scaling(
 ) -> tuple[ScalingPoint, ...]:
     """Return the plan on 1 to all of its GPUs; of one GPU, what a second would do.
 
-    Empty where nothing is trained, where the update cannot wait for other GPUs, and where layers
-    are split.
+    Empty where nothing is trained, where the update cannot wait for other GPUs, where layers are
+    split, and where the answers are written first: fewer GPUs write more at once each.
     """
-    situation = clock.situation
+    situation, workload = clock.situation, clock.situation.workload
     alone = settings.optimizer_in_backward or settings.optimizer_offload == "cpu"
-    if not situation.workload.trains or alone or settings.tensor_degree is not None:
-        return ()  # a split layer is not on one GPU
+    whole = settings.tensor_degree is None and workload.writes is None
+    if not workload.trains or alone or not whole:
+        return ()
     if situation.gpu_count < 2 and not _takes_another(situation.gpu.record):
         return ()
     effective = batch * settings.accumulation * situation.gpu_count

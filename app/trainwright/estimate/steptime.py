@@ -27,6 +27,7 @@ from trainwright.estimate.serving_time import (
 )
 from trainwright.estimate.stepterms import Bottleneck, StepTerms
 from trainwright.estimate.unrolled import recurrent_share, refusal
+from trainwright.estimate.writing import FACTOR
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
 from trainwright.machine.machine import Gpu
@@ -49,8 +50,9 @@ class Stage:
     """A part of the step; those that are not hidden sum to the step."""
 
     name: str
-    """forward | recompute | backward | optimizer | prefill | generate | launch | communication
-    | load | decode | transfer. ``launch`` is the time that the GPU waits for the CPU."""
+    """forward | recompute | backward | optimizer | prefill | generate | score | launch |
+    communication | load | decode | transfer. ``launch`` is the time that the GPU waits for the
+    CPU."""
     seconds: Quantity
     hidden: bool
     """Whether it runs beside another stage and adds nothing to the step."""
@@ -117,6 +119,7 @@ def estimate_time(
     host: Host | None = None,
     cpu: CpuRecord | None = None,
     cluster: Cluster | None = None,
+    written: Served | None = None,
 ) -> TimeEstimate:
     """Return the time of one optimizer step, with its derivation.
 
@@ -124,14 +127,14 @@ def estimate_time(
     serving: of the prompt), ``requests`` those that come at once where fewer are served at once,
     ``cores`` physical cores of the CPU, ``host`` all that is known of
     the computer around the GPUs, ``cpu`` its processor where the catalog has it, ``cluster`` the
-    computers that the GPUs are spread over. A clock that has timed other settings in the same
-    situation may be given to save its work.
+    computers that the GPUs are spread over, ``written`` the engine that writes answers. A clock
+    that has timed other settings in the same situation may be given to save its work.
 
     Raises:
         KeyError: the optimizer is not in the profile.
     """
     clock = clock or Clock(
-        Situation(gpu, gpu_count, workload, sequence, cores, served, host, cpu, cluster)
+        Situation(gpu, gpu_count, workload, sequence, cores, served, host, cpu, cluster, written)
     )
     terms = clock.terms(profile, settings, batch)
     if (refused := refusal(profile, clock, settings, batch)) is not None:
@@ -141,11 +144,14 @@ def estimate_time(
     reason = _missing_rates(profile, clock, settings)
     compiled = compiling(clock, profile, settings, batch) if settings.compile else None
     stages = (
+        *_written(terms),
         *_kernel_stages(profile, clock, settings, batch),
         *_other_stages(profile, clock, settings, terms),
     )
     points = scaling(profile, clock, settings, batch) if reason is None else ()
     around = clock.factor(profile, settings, batch)
+    if workload.writes is not None:
+        around = replace(around, value=max(around.value, FACTOR))
     step = Quantity(
         Message.of("time.step" if workload.trains else "time.round"),
         terms.step,
@@ -409,6 +415,14 @@ def _kernel_stages(
         yield Stage(stage, seconds, hidden=False)
     if settings.activation_offload:
         yield Stage("offload", _moving(profile, clock, settings, batch), hidden=False)
+
+
+def _written(terms: StepTerms) -> Iterator[Stage]:
+    """Yield what writing and scoring answers take of a step."""
+    for name, formula in (("generate", "Σ tokens / steps"), ("score", "n · forward")):
+        if seconds := terms.gpu.get(name):
+            quantity = _seconds(f"time.stage.{name}", seconds, formula)
+            yield Stage(name, replace(quantity, role=name), hidden=False)
 
 
 def _moving(profile: Profile, clock: Clock, settings: FullSettings, batch: int) -> Quantity:

@@ -21,7 +21,7 @@ _LANE: dict[str, Lane] = {
 }
 _INPUT = ("load", "decode", "transfer")
 _ORDER = (
-    *(*_INPUT, "prefill", "generate", "forward", "recompute", "offload", "backward"),
+    *(*_INPUT, "prefill", "generate", "score", "forward", "recompute", "offload", "backward"),
     *("communication", "optimizer", "launch"),
 )
 """How stages follow each other; of micro-batches, each stage is shown as their sum."""

@@ -15,8 +15,10 @@ from trainwright.workload import Dataset, FullSettings, Workload
 def _length_notes(workload: Workload) -> Iterator[Message]:
     """Yield what samples shorter than the longest, or of two answers, mean for the figures."""
     inputs = workload.inputs
-    if workload.objective is not None:
+    if workload.paired:
         yield Message.of("time.note.pairs")
+    if workload.writes is not None:
+        yield Message.of("time.note.answers", tokens=inputs.new_tokens)
     if workload.compared == "precomputed":
         yield Message.of("time.note.precomputed")
     if inputs.padding:

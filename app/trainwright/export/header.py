@@ -110,6 +110,8 @@ def explained(
     for name, value in settings:
         if name in OF_SERVING or (value is None and name not in reasons):
             continue
+        if name == "generation" and plan.workload.writes is None:
+            continue
         if name == "framework" and _given(plan, name) is None:
             continue  # any torch from 2.4 on: the versions above say which
         if name in reasons:

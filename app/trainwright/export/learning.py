@@ -19,9 +19,10 @@ _LION_RATIO = 1 / 5
 """Lion takes 3 to 10 times less than AdamW: Chen et al. 2023, arXiv 2302.06675, section 5."""
 
 
-_OF_PAIRS = {
+_OF_OBJECTIVE = {
     "dpo": ((1e-6, 1e-5), "TRL: DPOConfig, ten times that with adapters"),
     "reward": ((1e-4, 1e-3), "TRL: RewardConfig, ten times that with adapters"),
+    "grpo": ((1e-6, 1e-5), "TRL: GRPOConfig, ten times that with adapters"),
 }
 _PROMPTED = {
     "prompt": (3e-2, "PEFT, guide to prompt tuning"),
@@ -48,7 +49,7 @@ def learning_rate(plan: Plan, settings: FullSettings, effective: int) -> Learnin
 def _common(plan: Plan, settings: FullSettings, effective: int) -> tuple[float, str]:
     task = plan.workload.task
     if plan.workload.objective is not None:
-        values, source = _OF_PAIRS[plan.workload.objective]
+        values, source = _OF_OBJECTIVE[plan.workload.objective]
         return values[plan.workload.adapts], source
     if settings.optimizer == "sgd":
         return 0.1 * effective / 256, "Goyal 2017: 0.1 · batch / 256"

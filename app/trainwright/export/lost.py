@@ -80,7 +80,7 @@ def lost(
     messages += [
         Message.of("export.lost.kv-cache", setting=setting)
         for setting in OF_SERVING
-        if getattr(in_force(plan), setting) is not None
+        if getattr(in_force(plan), setting) is not None and not settings.beside
     ]
     return (*messages, *of_the_loop(settings, own or {}))
 

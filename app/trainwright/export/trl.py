@@ -1,4 +1,4 @@
-"""Target ``trl``: the YAML file of ``trl sft``; of ``trl dpo`` and ``trl reward`` with a script."""
+"""Target ``trl``: the YAML file of ``trl sft``; of other objectives with a script that tries it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +9,15 @@ from trainwright.export.header import Reasons
 from trainwright.export.lost import Replacements, carried, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
-from trainwright.plan.model import mixes_experts
+from trainwright.plan.model import USUAL_PROMPT, mixes_experts
+from trainwright.plan.question import USUAL_COMPLETION
 from trainwright.plan.schema import Plan
-from trainwright.workload import FullSettings, Lora
+from trainwright.workload import FullSettings, Lora, Rollout
 
-SCRIPT = "train_pairs.py"
+SCRIPTS = {"dpo": "train_pairs.py", "reward": "train_pairs.py", "grpo": "train_grpo.py"}
+"""Objective -> the name of the script that runs it."""
+BETA = 0.04
+"""Weight of the distance from a reference, where grpo has one: DeepSeekMath (arXiv 2402.03300)."""
 made_for: Mapping[str, str] = {
     "torch": ">=2.10,<2.14",
     "transformers": ">=5.23,<6",
@@ -23,7 +27,7 @@ made_for: Mapping[str, str] = {
 
 
 def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Language) -> Files:
-    """Return sft.yaml; of pairs of answers dpo.yaml or reward.yaml, and a script that tries it.
+    """Return sft.yaml; of another objective its own file, and a script that tries it.
 
     Raises:
         UserError: the model or the task is not one of TRL's trainers.
@@ -33,7 +37,8 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
     file, parts = f"{kind}.yaml", batch(plan, settings)
     start = f"trl {kind} --config {file}"
     start += f" --num_processes {parts.gpus}" if parts.gpus > 1 else ""
-    tried = f"{programs.torchrun(parts, SCRIPT)} --synthetic --steps 20 --selfcheck"
+    script = programs.torchrun(parts, SCRIPTS.get(kind, ""))
+    tried = f"{script} --synthetic --steps 20 --selfcheck"
     text = configs.headed(
         plan,
         settings,
@@ -50,7 +55,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
 
 
 def _script(plan: Plan, settings: FullSettings) -> Files:
-    """Return the script that tries a file of pairs, and what its check compares with."""
+    """Return the script that tries a file, what it makes up, and what its check compares with."""
     parts, given = batch(plan, settings), arguments(plan, settings)
     script = {
         "gpus": parts.gpus,
@@ -65,14 +70,27 @@ def _script(plan: Plan, settings: FullSettings) -> Files:
     }
     found = {name: given.get(name, False) for name in ("bf16", "fp16", "tf32", "optim")}
     asked = found | {"activation_checkpointing": given["gradient_checkpointing"]}
+    objective = plan.workload.objective
+    assert objective is not None, "asked for those that have a script"
+    written = {"rewards.py": programs.own("trl/rewards.py")} if plan.workload.writes else {}
+    described = {"objective": objective, "tokens": _tokens(plan)}
     return {
-        SCRIPT: programs.own(f"trl/{SCRIPT}"),
-        "asked.json": programs.configuration(
-            {"objective": plan.workload.objective, "script": script, "arguments": asked}
-        ),
+        SCRIPTS[objective]: programs.own("trl/train_objective.py"),
+        **written,
+        "asked.json": programs.configuration({**described, "script": script, "arguments": asked}),
         "selfcheck.py": programs.own("transformers/selfcheck.py"),
         "strict.py": programs.own("shared/strict.py"),
     }
+
+
+def _tokens(plan: Plan) -> dict[str, int]:
+    """Return the tokens of each part of a row that is made up."""
+    inputs = plan.workload.inputs
+    if plan.workload.writes is not None:
+        return {"prompt": inputs.prompt_tokens or USUAL_PROMPT}
+    length = configs.length(plan)
+    answer = length - length // 2
+    return {"prompt": length // 2, "chosen": answer, "rejected": answer}
 
 
 def _written(plan: Plan) -> str | None:
@@ -85,6 +103,10 @@ def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
     """Return what the file leaves out or replaces, one message each."""
     own = {"recipe": f"trl-{plan.workload.objective or 'sft'}"}
     messages = lost(plan, settings, _replaced(plan, settings), own)
+    if plan.workload.writes is not None:
+        prompt = _tokens(plan)["prompt"]
+        cut = Message.of("export.lost.prompt", setting="prompt_tokens", value=prompt)
+        messages = (*messages, cut)
     if (compared := plan.workload.compared) == _written(plan):
         return messages
     values = {"setting": "reference", "value": compared, "instead": _written(plan)}
@@ -126,9 +148,9 @@ def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "attn_implementation": hf_trainer.ATTENTION[settings.attention],
         **_adapters(plan, settings, replaced),
         "dataset_name": configs.data_name(plan),
-        "max_length": configs.length(plan),
+        **({} if plan.workload.writes else {"max_length": configs.length(plan)}),
         **found,
-        **_of_objective(plan),
+        **_of_objective(plan, settings),
     }
 
 
@@ -143,13 +165,39 @@ def trainer_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     return found
 
 
-def _of_objective(plan: Plan) -> dict[str, Any]:
+def _of_objective(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     """Return the keys that the trainer of the objective alone has."""
     if plan.workload.objective is None:
         return {"packing": plan.workload.inputs.batching == "packed"}
     if plan.workload.objective == "reward":  # PEFT then trains the new head too
         return {"lora_task_type": "SEQ_CLS"} if plan.workload.adapts else {}
+    if plan.workload.writes is not None:
+        return _of_answers(plan, settings, plan.workload.writes)
     return {"precompute_ref_log_probs": plan.workload.compared == "precomputed"}
+
+
+def _of_answers(plan: Plan, settings: FullSettings, writes: Rollout) -> dict[str, Any]:
+    """Return the keys of GRPOConfig alone, and the function that rates answers."""
+    answer = plan.workload.inputs.new_tokens or USUAL_COMPLETION
+    found: dict[str, Any] = {
+        "reward_funcs": ["rewards.reward"],
+        "num_generations": writes.generations,
+        "max_completion_length": answer,
+        "steps_per_generation": writes.updates * batch(plan, settings).accumulation,
+        "num_iterations": writes.iterations,
+        "beta": BETA if plan.workload.compared is not None else 0.0,
+        "use_vllm": settings.generation != "transformers",
+    }
+    if settings.generation == "vllm-server":
+        return found | {"vllm_mode": "server"}
+    if settings.beside:
+        found |= {
+            "vllm_mode": "colocate",
+            "vllm_gpu_memory_utilization": settings.beside,
+            "vllm_enable_sleep_mode": settings.generation == "vllm-sleep",
+            "vllm_max_model_length": _tokens(plan)["prompt"] + answer,
+        }
+    return found
 
 
 def _adapters(plan: Plan, settings: FullSettings, replaced: Replacements) -> dict[str, Any]:

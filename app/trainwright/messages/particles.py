@@ -38,7 +38,8 @@ _VOWEL_WORDS = (
 )
 _RIEUL_WORDS = "compile expandable file profile single table"
 _CONSONANT_WORDS = (
-    "dataset dtype engine mac machine name net none pipeline slot step synthetic type unet warmup"
+    "dataset dtype engine mac machine name net none pipeline rollout sleep slot step synthetic "
+    "type unet warmup"
 )
 _WORDS = {
     word: final

@@ -40,9 +40,25 @@ def with_keys(plan: Plan, values: dict[str, Any]) -> Plan:
             apply(data, Change(place_of(key), None, key))
         if changed.workload.objective != plan.workload.objective:
             apply(data, Change(place_of("settings.recipe"), None, "settings.recipe"))
+            _keep_length(data, plan, changed)
         data.pop("chosen", None)  # for another kind of work
         changed = validated(data, _where)
     return changed
+
+
+def _keep_length(data: dict[str, Any], plan: Plan, changed: Plan) -> None:
+    """Split the tokens of a sample into a prompt and its answer, or add them up again."""
+    before, inputs = plan.workload.inputs, {}
+    written = (before.prompt_tokens or 0) + (before.new_tokens or 0)
+    if changed.workload.writes is not None and before.sequence_length:
+        answer = max(before.sequence_length // 2, 1)
+        prompt = max(before.sequence_length - answer, 1)
+        inputs = {"prompt_tokens": prompt, "new_tokens": answer}
+    elif plan.workload.writes is not None and changed.workload.trains and written:
+        inputs = {"sequence_length": written}
+    for name, tokens in inputs.items():
+        key = f"workload.inputs.{name}"
+        apply(data, Change(place_of(key), tokens, key))
 
 
 def _kind(plan: Plan) -> tuple[str, str | None]:

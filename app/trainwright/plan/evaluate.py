@@ -28,7 +28,7 @@ from trainwright.machine.larger import larger
 from trainwright.machine.machine import Gpu, Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
-from trainwright.plan import checkpoint, chosen, crosscheck, mixture, recipe
+from trainwright.plan import checkpoint, chosen, crosscheck, mixture, recipe, rollout
 from trainwright.plan.loading import load_notes
 from trainwright.plan.profiles import stored as stored
 from trainwright.plan.question import question
@@ -52,6 +52,7 @@ from trainwright.plan.serving import (
 from trainwright.plan.tracenotes import trace_notes, update_notes
 from trainwright.profile import interpreter
 from trainwright.profile.profile import Profile
+from trainwright.profile.rollout import Answers
 from trainwright.profile.spec import TraceSpec
 from trainwright.workload import FullSettings, Inputs
 from trainwright.workload.weightfiles import Weights
@@ -92,6 +93,8 @@ class Pending:
     longest: int | None = None
     weights: Weights | Message | None = None
     """What lies beside the model's config, or why it is refused."""
+    answers: Answers | None = None
+    """Those that the model writes before it is trained on them."""
 
     def answered(self, profile: Profile) -> Facts:
         """Return the facts that a traced profile completes.
@@ -99,6 +102,7 @@ class Pending:
         Raises:
             UserError: the engine's view needs what the model does not say.
         """
+        profile = rollout.with_answers(profile, self.answers)
         infers = self.spec.task == "infer"
         served = served_on(self.machine, self.settings, profile, self.config) if infers else None
         mixed = mixture.notes(profile, self.spec, self.machine.gpu.record, served)
@@ -144,6 +148,7 @@ def resolve(plan: Plan) -> Facts | Pending:
         asked.config,
         asked.longest,
         crosscheck.looked_up(plan),
+        rollout.answers_of(plan.workload, settings, asked.inputs, machine.gpu_count),
     )
     profile = stored(asked.spec)
     return pending if profile is None else pending.answered(profile)
@@ -244,6 +249,8 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     whole = tensor_parallel(serving, memory, machine.gpu_count) if serving is not None else None
     if whole is not None and decided not in FITTING and _has_room(whole):
         decided = Verdict.CANNOT_CHECK
+    answers = rollout.answers_of(plan.workload, facts.settings, facts.inputs, machine.gpu_count)
+    phases = rollout.phases_of(memory) if answers is not None else None
     likely = recipe.likely_bytes(plan, facts.settings, facts.profile, memory, facts.config)
     return Report(
         verdict=decided,
@@ -257,6 +264,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
             *(offloads(serving) if serving and decided in (Verdict.NO, Verdict.SPILLS) else ()),
             *((whole,) if whole is not None else ()),
             *_open_notes(plan, facts.settings, decided),
+            *(rollout.notes(facts.settings, phases, answers.rows) if answers and phases else ()),
             *recipe.note_of(likely, memory),
             *_larger_notes(machine, memory, decided),
             *_host_notes(memory, room),
@@ -271,6 +279,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         support=supported,
         likely_bytes=likely,
         checks=_checks(plan, facts, clock),
+        phases=phases,
     )
 
 
@@ -462,6 +471,11 @@ def served_in(plan: Plan, facts: Facts) -> Served | None:
     return served_on(facts.machine, facts.settings, facts.profile, facts.config)
 
 
+def written_in(plan: Plan, facts: Facts) -> Served | None:
+    """Return the engine that writes the answers of a training; None where none does."""
+    return rollout.written_by(plan.workload, facts.settings, facts.profile, facts.config)
+
+
 def time_of(plan: Plan, facts: Facts, *, requests: int | None = None) -> TimeEstimate:
     """Return the time side of the report; ``requests`` come at once where fewer run at once."""
     return estimate_time(
@@ -478,6 +492,7 @@ def time_of(plan: Plan, facts: Facts, *, requests: int | None = None) -> TimeEst
         served=served_in(plan, facts),
         cpu=facts.machine.processor,
         cluster=facts.machine.cluster if facts.settings.several else None,
+        written=written_in(plan, facts),
     )
 
 

@@ -11,11 +11,18 @@ TILE_TOKENS = 4096
 """Tokens of a tile of TRL's head: ``TOKEN_CHUNK_SIZE`` (trl 1.16, kernels/chunked_logprob.py)."""
 
 
-def method(workload: Workload, settings: FullSettings, config: str, sequence: int | None) -> Method:
+def method(
+    workload: Workload,
+    settings: FullSettings,
+    config: str,
+    sequence: int | None,
+    prompt: int = 0,
+) -> Method:
     """Return what of the plan changes forward and backward; what it leaves alone is the default.
 
     ``config`` is the text of the model's ``config.json``, empty without one. ``sequence`` is the
-    tokens of a sample; None where the model has none.
+    tokens of a sample; None where the model has none. ``prompt`` is those before an answer that
+    the model writes; 0 where it writes none.
 
     Raises:
         UserError: the model has no tokens, and a key speaks of them.
@@ -32,11 +39,11 @@ def method(workload: Workload, settings: FullSettings, config: str, sequence: in
     return Method(
         dora=lora.variant == "dora",
         # TRL switches every dropout off (disable_dropout of DPOConfig and RewardConfig).
-        dropout=lora.dropout > 0 and workload.objective is None,
+        dropout=lora.dropout > 0 and not workload.paired,
         frozen=tuple(sorted(set(workload.frozen))),
         virtual_tokens=workload.prompted,
         cross_entropy=settings.cross_entropy,
-        tile=_tile_tokens(settings, workload.rows, sequence or 0),
+        tile=_tile_tokens(settings, workload.rows, (sequence or 0) - max(prompt, 1)),
         kbit=settings.kbit_preparation,
         nested=settings.double_quantization,
         unpacked=_unpacked(settings, config),
@@ -51,17 +58,18 @@ def method(workload: Workload, settings: FullSettings, config: str, sequence: in
         separate_experts=settings.separate_experts,
         reference=workload.compared or "",
         rewards=workload.objective == "reward",
+        prompt=prompt,
         outputs=settings.output_kept != "no",
         tensor=settings.tensor_degree or 1,
     )
 
 
-def _tile_tokens(settings: FullSettings, rows: int, sequence: int) -> int:
+def _tile_tokens(settings: FullSettings, rows: int, predicts: int) -> int:
     """Return the tokens of a tile of the loss; 0 where one holds the whole micro-batch.
 
-    The last token of a sample predicts nothing.
+    ``predicts`` is the tokens of a row that are predicted: all but the first, or an answer's.
     """
-    predicted = settings.micro_batch * rows * (sequence - 1)
+    predicted = settings.micro_batch * rows * predicts
     several = settings.cross_entropy == "tiled" and predicted > TILE_TOKENS
     return TILE_TOKENS if several else 0
 

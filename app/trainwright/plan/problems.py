@@ -146,7 +146,7 @@ def _problem(details: Details, place: Place) -> Message:
         case "string_too_long":
             return Message.of("plan.problem.too-long", limit=context["max_length"])
     if "." in kind:  # one of ours: the type is a message id
-        return Message.of(kind)
+        return Message.of(kind, **context)
     if (wanted := _KINDS.get(kind.partition("_")[0])) is not None:
         return Message.of("plan.problem.type", wanted=Message.of(wanted), found=found)
     return Message.of("plan.problem.other", reason=details["msg"])

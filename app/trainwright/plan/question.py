@@ -63,7 +63,8 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         images=inputs.images or 0,
         sequence=model.has_sequence,
         routing=workload.routing or "balanced",
-        single=settings.micro_batch == 1,
+        # Answers are written for several rows at once, and one trace is of both.
+        single=settings.micro_batch == 1 and workload.writes is None,
         beyond=_window_below(model, settings, inputs, workload.trains),
         in_backward=asked if settings.optimizer_in_backward else "",
         optimizers=tuple(dict.fromkeys((*OPTIMIZERS, asked))),
@@ -73,6 +74,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
             settings,
             model.config,
             inputs.sequence_length or 0 if model.has_sequence else None,
+            (inputs.prompt_tokens or 0) if workload.trains else 0,
         ),
     )
     return Question(spec, inputs, (*model.notes, *notes), model.config, model.longest)
@@ -158,7 +160,7 @@ def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
     if model.has_frames:
         filled["frames"] = given.frames or model.usual.frames
     if model.has_sequence:
-        filled |= _served(given, model) if not plan.workload.trains else _trained(given, model)
+        filled |= _served(given, model) if not plan.workload.trains else _trained(plan, model)
     inputs = Inputs.model_validate(filled)
     _check_length(plan, inputs, model)
     _check_image(inputs, model)
@@ -169,14 +171,22 @@ def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
     return inputs, (*notes, note) if beyond else tuple(notes)
 
 
+USUAL_COMPLETION = 512
+"""``max_completion_length`` of trl 1.16, trainer/grpo_config.py."""
+
+
 def _positions(plan: Plan, inputs: Inputs) -> int:
     """Return the positions that a sample takes."""
     length = inputs.sequence_length or (inputs.prompt_tokens or 0) + (inputs.new_tokens or 0)
     return length + plan.workload.prompted
 
 
-def _trained(given: Inputs, model: Model) -> dict[str, Any]:
+def _trained(plan: Plan, model: Model) -> dict[str, Any]:
+    given, written = plan.workload.inputs, {}
     length = given.sequence_length or model.usual.sequence_length
+    if plan.workload.writes is not None:
+        prompt, answer = given.prompt_tokens or USUAL_PROMPT, given.new_tokens or USUAL_COMPLETION
+        written, length = {"prompt_tokens": prompt, "new_tokens": answer}, prompt + answer
     if given.batching == "packed" and given.mean_tokens is None:
         raise UserError.of("plan.packed-of-what", key="workload.inputs.mean_tokens")
     if given.mean_tokens is not None and length is not None and given.mean_tokens > length:
@@ -190,6 +200,7 @@ def _trained(given: Inputs, model: Model) -> dict[str, Any]:
         "sequence_length": length,
         "mean_tokens": given.mean_tokens,
         "batching": given.batching,
+        **written,
     }
 
 
@@ -203,7 +214,8 @@ def _served(given: Inputs, model: Model) -> dict[str, int | None]:
 def _check_length(plan: Plan, inputs: Inputs, model: Model) -> None:
     length = _positions(plan, inputs)
     if model.longest is not None and length > model.longest and not model.rotates:
-        key = "sequence_length" if plan.workload.trains else "prompt_tokens"
+        generates = plan.workload.writes is not None or not plan.workload.trains
+        key = "prompt_tokens" if generates else "sequence_length"
         raise UserError.of(
             "plan.too-long", key=f"workload.inputs.{key}", length=length, longest=model.longest
         )
@@ -233,5 +245,8 @@ def _assumptions(given: Inputs, inputs: Inputs, model: Model) -> list[Message]:
     return [
         Message.of("plan.note.assumed-input", key=f"workload.inputs.{name}", value=value)
         for name, value in inputs.model_dump(exclude_none=True).items()
-        if name in ours and getattr(given, name) is None
+        if name in ours
+        and getattr(given, name) is None
+        # The tokens of a row are those of a prompt and its answer, where these are written.
+        and not (name == "sequence_length" and inputs.prompt_tokens)
     ]

@@ -16,6 +16,7 @@ from trainwright.estimate.timeline import lane_of
 from trainwright.explain import Quantity
 from trainwright.machine.build import Check
 from trainwright.messages import Message, render
+from trainwright.plan.rollout import Phases
 from trainwright.plan.serving import Serving
 from trainwright.workload import FullSettings
 
@@ -61,6 +62,8 @@ class Report:
     likely_bytes: float | None = None
     """The most that a likely recipe takes of the device; None where the plan states one."""
 
+    phases: Phases | None = None
+    """Of a step that begins with writing answers; None for others."""
     checks: tuple[Check, ...] = ()
     """Of the machine's parts, gravest first; empty where the plan names no board, power supply,
     case or cooler."""
@@ -97,6 +100,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "memory": _memory(report.memory) | {"likely_recipes_bytes": _likely(report)},
         "time": _time(report.time, serves=report.serving is not None),
         "serving": _serving(report.serving) if report.serving is not None else None,
+        **({"phases": _phases(report.phases)} if report.phases is not None else {}),
         "support": _support(report.support) if report.support is not None else None,
         "settings": report.settings.model_dump(mode="json"),
         "notes": [render(note, "en") for note in report.notes],
@@ -144,6 +148,12 @@ def roofs_as_json(roofs: Roofs) -> dict[str, Any]:
         ],
         "other_seconds": roofs.rest,
     }
+
+
+def _phases(phases: Phases) -> dict[str, int | str]:
+    """Return the highest allocated bytes of each phase of a step, and the phase of the peak."""
+    figures = {f"{name}_bytes": getattr(phases, name) for name in ("write", "score", "update")}
+    return {**figures, "peak": phases.highest}
 
 
 def _support(support: Support) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """From a profile to what the allocator and the clock see, for given settings."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -26,6 +27,7 @@ from trainwright.profile.profile import (
     Segment,
     evaluate,
 )
+from trainwright.profile.rollout import SCORES, WRITES
 from trainwright.profile.structure import Living, Structure, joined, nothing
 
 TERM = {name: number for number, name in enumerate(CATEGORIES)}
@@ -42,6 +44,7 @@ _PHASE_OF_OP = {
     "setup": PHASE["setup"],
     "prefill": PHASE["prefill"],
     "decode": PHASE["decode"],
+    "score": PHASE["score"],
 }
 
 
@@ -55,6 +58,8 @@ class Loop:
     """after-step | before-backward | zeroed: when it drops gradients."""
     loss_in_model: bool = False
     """Whether the model makes the loss before it returns."""
+    writes: bool = True
+    """Whether a policy writes its answers itself; else an engine does."""
 
 
 PLAIN_LOOP = Loop()
@@ -133,7 +138,7 @@ def training_structure(
     micro = _part(profile, "micro", blocks, highest, checkpointing)
     taken = int(np.abs(micro.storage).max(initial=highest))
     again = [_part(profile, "again", blocks, taken, checkpointing)] if micro_batches > 1 else []
-    step = joined([micro, *again, _part(profile, optimizer)])
+    step = joined([*_rollout(profile, loop), micro, *again, _part(profile, optimizer)])
     setup = _part(profile, "setup")
     stride = int(np.abs(step.storage).max(initial=highest)) + 1
     lasting = _lasting(profile, setup, step, stride)
@@ -148,6 +153,14 @@ def training_structure(
     if loop.gradients == "before-backward":
         run = holding.cleared_late(run)
     return (setup, *run)
+
+
+def _rollout(profile: Profile, loop: Loop) -> Iterator[Structure]:
+    """Yield what a policy does before an update: it writes answers and scores them."""
+    if loop.writes and "decode" in profile.segments:
+        _, *writing = _written(profile, len(profile.sizes) // 3)
+        yield from writing
+    yield from (_part(profile, name) for name in SCORES if name in profile.segments)
 
 
 def _named(profile: Profile, part: Structure, category: str) -> Ints:
@@ -207,7 +220,7 @@ def _op_rows(segment: Segment, log: Log) -> NDArray[np.int32]:
 
 def _phases(profile: Profile, name: str, row: NDArray[np.int32], log: Log) -> NDArray[np.uint8]:
     """Return each event's phase: its op's, or at a death that of the op before it."""
-    fixed = {"setup": "setup", "prefill": "prefill", "decode": "decode"}.get(name)
+    fixed = "score" if name in SCORES else name if name in ("setup", *WRITES) else None
     if fixed is None and name.startswith("optimizer:"):
         fixed = "optimizer"
     if fixed is not None:
@@ -307,6 +320,11 @@ def inference_structure(profile: Profile) -> tuple[Structure, ...]:
     Sizes of the last two are of the longer context that they happen at: rows after all of
     ``profile.sizes``. They are empty for a model that does not generate.
     """
+    return _written(profile, len(profile.sizes))
+
+
+def _written(profile: Profile, later: int) -> tuple[Structure, ...]:
+    """Return the same, the sizes of the last two so many rows later."""
     setup = _part(profile, "setup")
     living = Living(setup)
     before = living.alive.storage
@@ -326,7 +344,6 @@ def inference_structure(profile: Profile) -> tuple[Structure, ...]:
     renamed = np.where(ours, decode.storage + np.sign(decode.storage) * offset, decode.storage)
     living.admit(replace(grown, storage=grown.storage + offset))
     decode = living.admit(replace(decode, storage=renamed))
-    later = len(profile.sizes)
     return setup, prefill, _grown(grown, offset, later), replace(decode, size=decode.size + later)
 
 

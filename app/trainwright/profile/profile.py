@@ -134,8 +134,9 @@ class Events:
         return np.where(self.storage > 0, self.size, -self.size)
 
 
-PHASES = ("setup", "forward", "backward", "optimizer", "prefill", "decode")
-"""``decode`` is one generated token at the longest context."""
+PHASES = ("setup", "forward", "backward", "optimizer", "prefill", "decode", "score")
+"""``decode`` is one generated token at the longest context, ``score`` gives answers that were
+generated their log-probabilities."""
 
 CATEGORIES = (
     "parameters",

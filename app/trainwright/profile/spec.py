@@ -61,9 +61,11 @@ class Method:
     separate_experts: bool = False
     """Whether each expert of a mixture is layers of its own."""
     reference: Literal["", "model", "adapter-off", "precomputed"] = ""
-    """What a policy is compared with; empty without pairs of answers."""
+    """What a policy is compared with; empty where it is with nothing."""
     rewards: bool = False
     """Whether pairs of answers get a score each, in place of the head's."""
+    prompt: int = 0
+    """Tokens before an answer that the model itself writes, and is trained on; 0 without."""
     outputs: bool = False
     """Whether the log tells which storages the model returned."""
     tensor: int = 1
@@ -158,9 +160,14 @@ def kernel_points(
     """
     if not spec.sequence:
         return (((2, 0), (3, 0), (5, 0)),)
-    if not spec.beyond and SHORTEST <= window <= LONG:
+    prompt = spec.method.prompt  # rows with an answer are longer
+    if not spec.beyond and SHORTEST <= window <= LONG + prompt:
         longest = min(longest or window, window - 1)
-    *lengths, last = _lengths_from(spec.beyond, longest) if spec.beyond else _lengths(longest)
+    if spec.beyond:
+        *lengths, last = _lengths_from(max(spec.beyond, prompt + 1), longest)
+    else:
+        rest = max(longest - prompt, 1) if longest else 0
+        *lengths, last = (prompt + length for length in _lengths(rest))
     batches = (1,) if spec.single else (3, 2)
     check = (1 if spec.single else 5, last)
     linear = tuple((batch, length) for length in lengths[:2] for batch in batches)

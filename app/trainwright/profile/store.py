@@ -75,8 +75,8 @@ def trace(
     """Trace in a child process, fit, check, keep in the cache, and return the profile.
 
     With ``at`` only that point is traced, and one step of it with the optimizer that is asked
-    for: faster, and the profile answers for it alone. Serving is asked about at several lengths,
-    and no other layout than the first ships: these are traced for all batches all the same.
+    for: faster, and the profile answers for it alone. What generates is asked about at
+    several lengths, and no other layout than the first ships: these are traced for all batches.
     Where the events do not fit polynomials, or change from point to point, it is traced
     at ``at`` (or the first point) and says so by ``exact``. ``run`` starts the child.
 
@@ -85,7 +85,8 @@ def trace(
     """
     spec = replace(spec, optimizers=_with_known(spec))
     tracer = _Tracer(spec, on_progress, cancelled, run or client.run)
-    everywhere = spec.channels_last or (spec.task == "infer" and spec.sequence)
+    generates = spec.task == "infer" or spec.method.prompt > 0
+    everywhere = spec.channels_last or (generates and spec.sequence)
     if at is not None and (spec.images or not everywhere):
         return tracer.alone(at)
     source = _source(spec)

@@ -8,6 +8,7 @@ from trainwright.machine.choice import MOST_PIECES
 from trainwright.messages import Message, UserError
 from trainwright.plan import overrides
 from trainwright.plan.file import validated
+from trainwright.plan.question import USUAL_COMPLETION
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
 from trainwright.quoting import dotted
@@ -112,8 +113,11 @@ def task(facts: Facts) -> str:
     return "pretrain" if facts.value("objective") in ("pt", "pretrain") else "full"
 
 
-def of_pairs(facts: Facts) -> str | None:
-    """Return the objective of a run of TRL's on pairs of answers; None where no plan knows it."""
+def objective_of(facts: Facts) -> str | None:
+    """Return what a run of TRL's trains for, where that is not the next token.
+
+    None where no plan knows it.
+    """
     objective = str(facts.value("objective"))
     trained = objectives.RECIPE.get(objective) in facts.kinds  # kinds and recipes have one name
     shared = strategy(facts) not in (None, *objectives.STRATEGIES)
@@ -197,10 +201,10 @@ def _workload(
         ):
             data[key] = value
     alpha = facts.value("alpha")
-    if (objective := of_pairs(facts)) is not None:
-        data["objective"] = objective
-        if facts.value("precomputed"):
-            data["reference"] = "precomputed"
+    if (objective := objective_of(facts)) is not None:
+        data |= {"objective": objective, **_compared(facts, objective, kind)}
+        if objective == "grpo":
+            data |= {"inputs": _answers(facts, asked), "rollout": _rollout(facts)}
     if kind in ("lora", "qlora"):
         data["lora"] = {
             **{
@@ -212,6 +216,43 @@ def _workload(
             **({"alpha": usual} if (usual := facts.value("usual_alpha")) and not alpha else {}),
         }
     return data
+
+
+def _compared(facts: Facts, objective: str, kind: str) -> dict[str, Any]:
+    """Return what the files compare with, where that is not the objective's default."""
+    if objective == "grpo":
+        own = "adapter-off" if kind in ("lora", "qlora") else "model"
+        return {"reference": own} if facts.value("beta") else {}
+    return {"reference": "precomputed"} if facts.value("precomputed") else {}
+
+
+def _answers(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
+    """Return the tokens of prompts, which no file says, and of answers."""
+    asked.append(Asked("workload.inputs.prompt_tokens", _PROMPT))
+    answer = facts.value("completion") or USUAL_COMPLETION
+    return {"prompt_tokens": _PROMPT, "new_tokens": answer}
+
+
+def _rollout(facts: Facts) -> dict[str, Any]:
+    """Return how often answers are written, in whole optimizer steps."""
+    found = {
+        "generations": facts.value("generations"),
+        "updates": _updates(facts)[0],
+        "iterations": facts.value("iterations"),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _updates(facts: Facts) -> tuple[int, int, int]:
+    """Return (optimizer steps that answers last for, micro-batches of these, and of one step).
+
+    ``grpo_config.py``, __post_init__.
+    """
+    accumulation = int(facts.value("accumulation", 1))
+    each = int(facts.value("micro_batch", 8)) * max(1, processes(facts))
+    batch = facts.value("generation_batch")
+    steps = int(facts.value("generation_steps") or (batch // each if batch else accumulation))
+    return max(1, -(-steps // accumulation)), steps, accumulation
 
 
 def _inputs(
@@ -316,8 +357,9 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         found[name] = facts.value(name)
     found["precision"] = _precision(facts, kind)
     found["recipe"] = _recipe(facts)
-    if of_pairs(facts):  # the objective has a recipe, whose head makes the loss
+    if objective_of(facts):  # the objective has a recipe, whose head makes the loss
         found["recipe"] = found["cross_entropy"] = None
+        found |= _generation(facts)
     found["checkpointing"] = checkpointing(facts)
     if found["checkpointing"] == "full":
         found["reentrant"] = facts.value("reentrant")
@@ -345,6 +387,16 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         loader.pop("persistent_workers")
     found["loader"] = {key: value for key, value in loader.items() if value is not None}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _generation(facts: Facts) -> dict[str, Any]:
+    """Return what writes the answers of grpo, where that is not the trained model."""
+    if objective_of(facts) != "grpo" or not facts.value("uses_vllm"):
+        return {}
+    if facts.value("vllm_mode") == "server":
+        return {"generation": "vllm-server"}
+    kind = "vllm-sleep" if facts.value("vllm_sleeps") else "vllm"
+    return {"generation": kind, "memory_share": facts.value("vllm_share")}
 
 
 def _recipe(facts: Facts) -> str | None:
@@ -402,10 +454,11 @@ def checkpointing(facts: Facts) -> str | None:
 
 _NOT_COUNTED = (
     *("modules_to_save", "low_rank_gradients", "unsloth", "cpu_checkpointing", "zero_buffers"),
-    *("bucket_size", "gather_bucket_size", "generations", "uses_vllm", "vllm_share"),
-    *("most_requests", "offload_gib"),
+    *("bucket_size", "gather_bucket_size", "most_requests", "offload_gib"),
 )
 """Facts that change memory or time, and that no plan says."""
+_OF_ANSWERS = ("generations", "uses_vllm", "vllm_share")
+"""The same where a run writes its answers and no plan does."""
 
 
 def _not_planned(facts: Facts) -> Iterator[Message]:
@@ -413,12 +466,18 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
     auto = [fact.key for fact in facts.all if fact.given and fact.value == AUTO]
     if auto and facts.kinds <= {"deepspeed", "launch", "devices", "accelerate"}:
         yield Message.of("review.auto-alone", keys=auto)
-    given = [fact for name in _NOT_COUNTED for fact in facts.given(name)]
+    writes = objective_of(facts) == "grpo"
+    names = _NOT_COUNTED if writes else (*_NOT_COUNTED, *_OF_ANSWERS)
+    given = [fact for name in names for fact in facts.given(name)]
     if keys := list(dict.fromkeys(f.key for f in given if f.value not in (AUTO, False, None))):
         yield Message.of("review.not-planned.keys", count=len(keys), keys=keys)
     objective = facts.value("objective")
-    if objective is not None and objective not in OBJECTIVES and of_pairs(facts) is None:
+    if objective is not None and objective not in OBJECTIVES and objective_of(facts) is None:
         yield Message.of("review.not-planned.objective", value=str(objective))
+    updates, steps, accumulation = _updates(facts)
+    if writes and steps != updates * accumulation:
+        values = {"steps": steps, "accumulation": accumulation, "updates": updates}
+        yield Message.of("review.not-planned.generation", **values)
     if facts.value("liger_layers"):
         yield Message.of("review.not-planned.liger")
     if facts.value("adapter") == "freeze":

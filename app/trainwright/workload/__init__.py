@@ -1,7 +1,15 @@
 """The workload and the training settings: values, and the rules that fill defaults."""
 
 from trainwright.workload.settings import FullSettings, Loader, Settings
-from trainwright.workload.workload import Dataset, Inputs, Lora, ModelSource, PythonSource, Workload
+from trainwright.workload.workload import (
+    Dataset,
+    Inputs,
+    Lora,
+    ModelSource,
+    PythonSource,
+    Rollout,
+    Workload,
+)
 
 __all__ = [
     "Dataset",
@@ -11,6 +19,7 @@ __all__ = [
     "Lora",
     "ModelSource",
     "PythonSource",
+    "Rollout",
     "Settings",
     "Workload",
 ]

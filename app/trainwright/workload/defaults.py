@@ -76,12 +76,9 @@ ONLY_TRAINING = (
 ONLY_INFERENCE = (
     "settings.kv_cache",
     "settings.engine",
-    "settings.memory_share",
-    "workload.inputs.prompt_tokens",
-    "workload.inputs.new_tokens",
     "workload.inputs.concurrent",
 )
-"""Keys that mean nothing to training."""
+"""Keys that mean nothing to training. Which of those of generating do, an objective says."""
 
 _OF_THE_LOADER = ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
 """Settings of what feeds a training; serving has no data loader."""
@@ -155,7 +152,7 @@ def _refuse_not_yet(settings: Settings) -> None:
 
 def meaningless(settings: Settings, workload: Workload) -> Iterator[str]:
     """Yield the keys that are given and mean nothing to the task."""
-    yield from objectives.meaningless(workload)
+    yield from objectives.meaningless(settings, workload)
     given = {"settings": settings, "workload": workload, "workload.inputs": workload.inputs}
     for key in ONLY_INFERENCE if workload.trains else ONLY_TRAINING:
         section, _, name = key.rpartition(".")
@@ -189,6 +186,7 @@ def meaningful(settings: FullSettings, workload: Workload) -> dict[str, Any]:
     """Return the decided settings that mean something to the task."""
     others = ONLY_INFERENCE if workload.trains else (*ONLY_TRAINING, *_OF_THE_LOADER)
     left_out = {key.removeprefix("settings.") for key in others}
+    left_out |= set(objectives.idle(settings, workload))
     return {name: value for name, value in settings.model_dump().items() if name not in left_out}
 
 

@@ -3,12 +3,22 @@
 from collections.abc import Iterator, Mapping
 
 from trainwright.messages import UserError
-from trainwright.workload.settings import CrossEntropy, RecipeName, Settings, Strategy
+from trainwright.workload.settings import (
+    CrossEntropy,
+    FullSettings,
+    RecipeName,
+    Settings,
+    Strategy,
+)
 from trainwright.workload.workload import Workload
 
-RECIPE: Mapping[str, RecipeName] = {"dpo": "trl-dpo", "reward": "trl-reward"}
+RECIPE: Mapping[str, RecipeName] = {
+    "dpo": "trl-dpo",
+    "reward": "trl-reward",
+    "grpo": "trl-grpo",
+}
 """Objective -> the recipe of the library that runs it."""
-_LOSS: Mapping[str, CrossEntropy] = {"dpo": "tiled", "reward": "full"}
+_LOSS: Mapping[str, CrossEntropy] = {"dpo": "tiled", "reward": "full", "grpo": "tiled"}
 """Objective -> how that library makes the scores of its loss."""
 TASKS = ("full", "lora", "qlora")
 STRATEGIES: tuple[Strategy, ...] = ("single", "ddp")
@@ -34,15 +44,52 @@ def with_recipe(settings: Settings, workload: Workload) -> Settings:
     return settings.model_copy(update={"recipe": own})
 
 
-def meaningless(workload: Workload) -> Iterator[str]:
+def meaningless(settings: Settings, workload: Workload) -> Iterator[str]:
     """Yield the keys that are given and mean nothing to the task or the objective."""
     trained = workload.task in TASKS
     if workload.objective is not None and not trained:
         yield "workload.objective"
-    compares = trained and workload.objective == "dpo"
-    unlike = workload.reference == "adapter-off" and not workload.adapts
-    if workload.reference is not None and (not compares or unlike):
+    if workload.reference is not None and not (trained and _compares(workload)):
         yield "workload.reference"
+    writes = trained and workload.writes is not None
+    inputs = workload.inputs
+    given: dict[str, object] = {
+        "workload.rollout": workload.rollout,
+        "settings.generation": settings.generation,
+        "workload.inputs.prompt_tokens": inputs.prompt_tokens,
+        "workload.inputs.new_tokens": inputs.new_tokens,
+    }
+    if writes:
+        within = settings.generation in ("vllm", "vllm-sleep")
+        given = {
+            "workload.inputs.sequence_length": inputs.sequence_length,
+            "settings.memory_share": None if within else settings.memory_share,
+        }
+    elif not workload.trains:
+        given = {name: given[name] for name in ("workload.rollout", "settings.generation")}
+    else:
+        given["settings.memory_share"] = settings.memory_share
+    yield from (key for key, value in given.items() if value is not None)
+
+
+def idle(settings: FullSettings, workload: Workload) -> Iterator[str]:
+    """Yield the decided settings of writing answers that mean nothing to the workload."""
+    if workload.writes is None:
+        yield "generation"
+    if workload.trains and not settings.beside:
+        yield "memory_share"
+
+
+def _compares(workload: Workload) -> bool:
+    """Return whether the objective can compare with the reference that is named.
+
+    TRL's GRPOTrainer compares adapters with the weights below them, and computes the reference
+    while it trains.
+    """
+    off = workload.reference == "adapter-off"
+    if workload.objective == "grpo":
+        return off == workload.adapts and workload.reference != "precomputed"
+    return workload.objective == "dpo" and (workload.adapts or not off)
 
 
 def check(settings: Settings, workload: Workload) -> None:
@@ -61,12 +108,26 @@ def check(settings: Settings, workload: Workload) -> None:
     for key, (value, known) in asked.items():
         if value is not None and value not in known:
             raise _unsuitable(key, value, ", ".join(known), workload)
+    _check_groups(workload)
     if workload.inputs.images is not None:
         raise UserError.of(
             "workload.objective-of-text",
             key="workload.inputs.images",
             objective=workload.objective,
         )
+
+
+def _check_groups(workload: Workload) -> None:
+    """Check that the answers written at once are whole groups, as TRL wants them."""
+    writes, effective = workload.writes, workload.effective_batch
+    if writes is None or effective is None or not effective * writes.updates % writes.generations:
+        return
+    group = writes.generations
+    below = effective // group * group
+    values = {"effective": effective, "group": group}
+    nearest = [near for near in (below, below + group) if near]
+    key = "workload.effective_batch"
+    raise UserError.of("workload.whole-groups", key=key, nearest=nearest, **values)
 
 
 def _unsuitable(key: str, value: str, instead: str, workload: Workload) -> UserError:

@@ -131,6 +131,14 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         checkpointed={"input_gradients": True},
         quantized=_TRL_QUANTIZED,
     ),
+    "trl-grpo": Recipe(
+        "trl 1.16",
+        "trainer/grpo_trainer.py, __init__: as its SFTTrainer; _generate_and_score_completions: "
+        "answers are written and scored before an update",
+        _TRL,
+        checkpointed={"input_gradients": True},
+        quantized=_TRL_QUANTIZED,
+    ),
     "trl-sft-0.9": Recipe(
         "trl 0.9 to 0.15 with transformers 4.46 and 4.47",
         "trainer/sft_trainer.py: prepare_model_for_kbit_training, then "

@@ -58,7 +58,10 @@ WEIGHTS_SHARED: tuple[Strategy, ...] = ("fsdp2", "zero3")
 StrategyWord = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3", "pp", "tp", "hybrid"]
 """What a plan may say; ``defaults.filled`` refuses by name what is not planned yet."""
 KvCache = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
+Generation = Literal["transformers", "vllm", "vllm-sleep", "vllm-server"]
 EngineName = Literal["transformers", "vllm", "sglang", "tensorrt-llm", "llama.cpp", "ollama"]
+VLLM_SHARE = 0.3
+"""``vllm_gpu_memory_utilization`` of trl 1.16, trainer/grpo_config.py."""
 MOST_SAMPLES = 100_000_000
 """Largest effective batch, and so most micro-batches of it; assumed."""
 Checkpointing = Annotated[
@@ -123,7 +126,7 @@ class Loader(Frozen):
 
 RecipeName = Literal[
     "plain", "hf-trainer", "hf-trainer-4.46", "hf-trainer-4.41", "hf-trainer-4.30",
-    "hf-trainer-4.3", "trl-sft", "trl-sft-0.9", "trl-dpo", "trl-reward",
+    "hf-trainer-4.3", "trl-sft", "trl-sft-0.9", "trl-dpo", "trl-reward", "trl-grpo",
     "llama-factory", "axolotl", "peft-script", "accelerate", "lightning", "nanogpt",
     "torchvision", "diffusers-script",
 ]  # fmt: skip
@@ -156,7 +159,12 @@ class Settings(Frozen):
     vllm for int4 and fp8 weights and for a quantised cache."""
     memory_share: Annotated[float, Field(gt=0, le=1)] | None = None
     """Inference with vllm, sglang or tensorrt-llm: the share of the memory that the engine takes at
-    its start, as its own option says. Default: the engine's."""
+    its start, as its own option says. Default: the engine's. grpo with a vLLM in the same process:
+    the same of that vLLM. Default: 0.3, as TRL."""
+    generation: Generation | None = None
+    """grpo: what writes the answers. ``transformers``: the trained model itself. ``vllm``: a vLLM
+    in the same process, which holds its share of the memory all the time; ``vllm-sleep``: one that
+    gives it back before each update; ``vllm-server``: one on other GPUs. Default: transformers."""
     micro_batch: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Samples a forward pass on one GPU. Default: the largest divisor of the GPU's share
     of the effective batch that is at most 8. Inference: the requests served at once."""
@@ -298,6 +306,7 @@ class FullSettings(Frozen):
     engine: EngineName = "transformers"
     memory_share: float | None = None
     """None for the engine's own."""
+    generation: Generation = "transformers"
     recipe: RecipeName | None = None
     optimizer_implementation: Implementation | None = None
     """None where the optimizer has no choice."""
@@ -327,6 +336,12 @@ class FullSettings(Frozen):
         own = "" if how == usual else f"-{how}"
         plain = "-plain" if self.optimizer == "sgd" and self.momentum == 0 else ""
         return f"{self.optimizer}{plain}{own}"
+
+    @property
+    def beside(self) -> float:
+        """Share of the memory that a vLLM in the same process holds while it writes answers."""
+        within = self.generation in ("vllm", "vllm-sleep")
+        return (self.memory_share or VLLM_SHARE) if within else 0.0
 
     @property
     def several(self) -> bool:

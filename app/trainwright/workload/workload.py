@@ -2,13 +2,13 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from trainwright.workload.settings import MOST_SAMPLES, Frozen
 
 Task = Literal["pretrain", "full", "lora", "qlora", "prompt", "prefix", "infer"]
-Objective = Literal["dpo", "reward"]
+Objective = Literal["dpo", "reward", "grpo"]
 Reference = Literal["model", "adapter-off", "precomputed"]
 Positive = Annotated[int, Field(ge=1)]
 Decoder = Literal[
@@ -137,6 +137,39 @@ class Lora(Frozen):
         return () if self.targets == ALL_LINEAR else self.targets
 
 
+class Rollout(Frozen):
+    """How often grpo writes answers, and how many; the names in brackets are TRL's."""
+
+    generations: Annotated[int, Field(ge=2, le=4096)] = 8
+    """Answers to each prompt, whose rewards are compared (``num_generations``)."""
+    updates: Annotated[int, Field(ge=1, le=1024)] = 1
+    """Optimizer steps that go once through the answers written at once
+    (``steps_per_generation``, counted in optimizer steps)."""
+    iterations: Annotated[int, Field(ge=1, le=1024)] = 1
+    """How often the same answers are gone through (``num_iterations``)."""
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps before answers are written again."""
+        return self.updates * self.iterations
+
+
+_KIN = {
+    **dict.fromkeys(("kto", "orpo", "simpo", "cpo", "ipo", "bco"), "dpo"),
+    **dict.fromkeys(("rloo", "ppo", "online-dpo", "online_dpo", "gspo", "dapo"), "grpo"),
+    "prm": "reward",
+}
+"""Objective that people name and no plan knows -> the nearest that one does."""
+
+
+def _planned(value: Any) -> Any:
+    """Return an objective that may be planned, or name the nearest."""
+    if isinstance(value, str) and (near := _KIN.get(value)):
+        values = {"value": value, "near": near}
+        raise PydanticCustomError("workload.objective-unplanned", "not planned", values)
+    return value
+
+
 class Workload(Frozen):
     """The job, apart from the machine and the settings."""
 
@@ -151,15 +184,19 @@ class Workload(Frozen):
     frozen: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")], ...] = ()
     """Parts of the model that pre-training or fine-tuning leaves as they are: successive parts of
     their modules' paths, as in ``embed_tokens`` or ``layers.0-11``."""
-    objective: Objective | None = None
+    objective: Annotated[Objective | None, BeforeValidator(_planned)] = None
     """What full, lora and qlora train a language model for, where that is not the next token.
     ``dpo``: that one answer of a pair is likelier than the other; ``reward``: that a single score
     in place of the head's is higher for it. A sample is then a pair, and ``sequence_length`` the
-    tokens of a prompt with one of its answers."""
+    tokens of a prompt with one of its answers. ``grpo``: that its own answers get higher rewards. A
+    sample is then an answer of at most ``new_tokens`` to a prompt of ``prompt_tokens``."""
     reference: Reference | None = None
     """dpo: what the trained model is compared with: a frozen copy (``model``), the same weights
     with the adapters switched off, or log-probabilities that were computed before training.
-    Default: adapter-off for lora and qlora, else model."""
+    Default: adapter-off for lora and qlora, else model. grpo: ``model``, with adapters
+    ``adapter-off``, where the distance from it counts (TRL's beta is above 0). Default: none."""
+    rollout: Rollout | None = None
+    """grpo. Default: 8 answers to a prompt, written anew for each optimizer step."""
     virtual_tokens: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Trained tokens before the text; prompt and prefix. Default: 20, as in PEFT's guides."""
     routing: Literal["balanced", "worst"] | None = None
@@ -179,15 +216,25 @@ class Workload(Frozen):
 
     @property
     def compared(self) -> Reference | None:
-        """What a preference is compared with; None without one."""
+        """What the trained model is compared with; None where it is with nothing."""
         if self.objective != "dpo":
-            return None
+            return self.reference if self.objective == "grpo" else None
         return self.reference or ("adapter-off" if self.adapts else "model")
+
+    @property
+    def paired(self) -> bool:
+        """Whether a sample is a pair of answers."""
+        return self.objective in ("dpo", "reward")
+
+    @property
+    def writes(self) -> Rollout | None:
+        """How the answers that are trained on are written; None where they are given."""
+        return (self.rollout or Rollout()) if self.objective == "grpo" else None
 
     @property
     def rows(self) -> int:
         """Sequences that a sample is: the answers of a pair."""
-        return 1 if self.objective is None else 2
+        return 2 if self.paired else 1
 
     @property
     def prompted(self) -> int:

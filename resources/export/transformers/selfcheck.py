@@ -102,7 +102,7 @@ def facts(script: Any, asked: dict[str, Any], trainer: Any) -> Iterator[Fact]:
     count = sum(type(part).__name__ == packed for part in model.modules())
     yield "quantization", script.quantization, f"{count} layers", packed is None or count > 0
     if (wanted := getattr(script, "reference", None)) is not None:
-        kept = "precomputed" if trainer.precompute_ref_logps else "adapter-off"
+        kept = "precomputed" if getattr(trainer, "precompute_ref_logps", False) else "adapter-off"
         found = "model" if trainer.ref_model is not None else kept
         yield "reference", wanted, found, found == wanted
     expandable = "expandable_segments:True" in os.environ.get("PYTORCH_ALLOC_CONF", "")

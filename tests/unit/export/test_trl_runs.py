@@ -50,6 +50,16 @@ def model(tmp_path: Path) -> Path:
         ("lora", {"reference": "precomputed"}),
         ("full", {"objective": "reward"}),
         ("lora", {"objective": "reward"}),
+        ("full", {"objective": "grpo", "inputs.new_tokens": 8, "inputs.prompt_tokens": 8}),
+        (
+            "lora",
+            {
+                "objective": "grpo",
+                "reference": "adapter-off",
+                "inputs.new_tokens": 8,
+                "inputs.prompt_tokens": 8,
+            },
+        ),
     ],
 )
 def test_pairs_are_trained_on_as_the_plan_says(
@@ -59,7 +69,8 @@ def test_pairs_are_trained_on_as_the_plan_says(
     asked = pairs(model, task, **keys)
     chosen = settings(checkpointing="full")
     folder = put(tmp_path / "내 실험", "trl", asked, chosen)
-    done = start([*TRIED, "--synthetic"], folder)
+    script = "train_grpo.py" if asked.workload.writes else "train_pairs.py"
+    done = start([sys.executable, script, *TRIED[2:], "--synthetic"], folder)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "NOT IN FORCE" not in done.stdout
     if asked.workload.compared is not None:
@@ -91,6 +102,24 @@ def test_every_key_is_one_that_trl_declares(tmp_path: Path) -> None:
     asked = pairs(tmp_path, "lora", **{"inputs.mean_tokens": 8})
     text = export.files("trl", asked, settings(cross_entropy="tiled"), {}, "en")["dpo.yaml"]
     assert set(yaml.safe_load(text)) <= declared("trl-dpo").keys
+
+
+def test_answers_are_written_as_the_plan_says(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA), encoding="utf-8")
+    keys = {"objective": "grpo", "rollout": {"updates": 2}, "inputs.new_tokens": 8}
+    given = settings(
+        cross_entropy="tiled", recipe="trl-grpo", generation="vllm-sleep", memory_share=0.4
+    )
+    files = export.files("trl", pairs(tmp_path, "lora", **keys), given, {}, "en")
+    asked = yaml.safe_load(files["grpo.yaml"])
+    assert set(asked) - {"reward_funcs"} <= declared("trl-grpo").keys
+    assert asked["reward_funcs"] == ["rewards.reward"]
+    assert "TO BE REPLACED" in files["rewards.py"]
+    assert asked["steps_per_generation"] == 2 * asked["gradient_accumulation_steps"]
+    assert asked["vllm_enable_sleep_mode"]
+    assert asked["vllm_gpu_memory_utilization"] == 0.4
+    assert asked["beta"] == 0
+    assert "max_length" not in asked
 
 
 def test_what_trl_does_not_say_is_listed_and_other_targets_refuse_pairs(tmp_path: Path) -> None:

@@ -116,7 +116,15 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"f.yaml": FACTORY}, {"settings.recipe": "llama-factory", "settings.reentrant": False}),
     ({"f.yaml": FACTORY}, {"workload.lora.alpha": 16}),
     ({"s.yaml": TRL}, {"workload.lora.targets": ("q_proj", "v_proj")}),
-    ({"g.yaml": GRPO}, {"workload.inputs.sequence_length": 712}),
+    ({"g.yaml": GRPO}, {"workload.objective": "grpo", "workload.inputs.new_tokens": 200,
+                        "workload.rollout.generations": 8, "workload.reference": None,
+                        "settings.generation": None}),
+    ({"g.yaml": GRPO + "beta: 0.04\nuse_vllm: true\nvllm_enable_sleep_mode: true\n"
+      "vllm_gpu_memory_utilization: 0.4\nnum_iterations: 2\ngradient_accumulation_steps: 2\n"
+      "steps_per_generation: 4\n"},
+     {"workload.reference": "model", "settings.generation": "vllm-sleep",
+      "settings.memory_share": 0.4, "workload.rollout.iterations": 2,
+      "workload.rollout.updates": 2}),
     ({"d.yaml": DPO}, {"workload.objective": "dpo", "workload.compared": "model",
                        "workload.inputs.sequence_length": 1024, "settings.checkpointing": "full",
                        "settings.recipe": None, "settings.cross_entropy": None}),

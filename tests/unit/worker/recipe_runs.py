@@ -83,6 +83,7 @@ def arguments_of(case):
     found = {
         "per_device_train_batch_size": case["batch"], "max_steps": STEPS, "disable_tqdm": True,
         "report_to": "none", "save_strategy": "no", "logging_strategy": "no",
+        "gradient_accumulation_steps": case["accumulation"],
     }  # fmt: skip
     if VERSION < (4, 36):
         return found | {"no_cuda": True, "report_to": []}
@@ -290,6 +291,51 @@ def trl_reward(case):
             model, arguments, train_dataset=rows, processing_class=tokenizer(),
             peft_config=None if case["task"] == "full" else adapters,
         ).train()  # fmt: skip
+
+
+def trl_grpo(case):
+    """TRL's GRPOTrainer as it runs on a GPU; no answer ends before its last token."""
+    import datasets
+    import peft
+    import trl
+
+    as_with_triton(case["tile"] or 4096)
+    rollout = case["rollout"]
+    with tempfile.TemporaryDirectory() as folder:
+        model_of(case).save_pretrained(folder)  # the reference is loaded from there
+        prompt = {"prompt": " ".join("a" * case["prompt"])}
+        adapters = peft.LoraConfig(r=8, target_modules="all-linear", task_type="CAUSAL_LM")
+        arguments = trl.GRPOConfig(
+            folder, **arguments_of(case), optim="adamw_torch_fused",
+            beta=0.04 if case["reference"] else 0.0, num_generations=rollout["generations"],
+            max_completion_length=case["sequence"] - case["prompt"],
+            steps_per_generation=rollout["updates"] * case["accumulation"],
+            num_iterations=rollout["iterations"],
+            model_init_kwargs=loading(case, torch.float32),
+        )  # fmt: skip
+        trainer = trl.GRPOTrainer(
+            folder, lambda completions, **columns: [0.0] * len(completions), arguments,
+            train_dataset=datasets.Dataset.from_list([prompt] * 64), processing_class=tokenizer(),
+            peft_config=None if case["task"] == "full" else adapters,
+        )  # fmt: skip
+        trainer.eos_token_ids, trainer.generation_config.eos_token_id = [-1], None
+        trainer.model.generation_config.eos_token_id = None
+        mixin = transformers.GenerationMixin
+        mixin.generate = marked("writing", mixin.generate)
+        trainer._generate_and_score_completions = marked(
+            "scoring", trainer._generate_and_score_completions
+        )
+        trainer.train()
+
+
+def marked(name, function):
+    """Return the function, whose calls are found in the log by a name."""
+
+    def call(*given, **options):
+        with torch.profiler.record_function(name):
+            return function(*given, **options)
+
+    return call
 
 
 def trl_sft_09(case):
@@ -545,6 +591,7 @@ LOOPS = {
     "trl-sft": trl_sft,
     "trl-dpo": trl_dpo,
     "trl-reward": trl_reward,
+    "trl-grpo": trl_grpo,
     "accelerate": accelerate_loop,
     "peft-script": peft_loop,
     "torchvision": torchvision_loop,
@@ -596,14 +643,16 @@ def peaks(case):
     backward = spans(events, "autograd::engine::evaluate_function")
     update = [after(backward, *call) for call in spans(events, "Optimizer.step#")]
     begin, end = update[0][1], update[-1][1]
-    highest = dict.fromkeys(("all", "forward", "backward", "optimizer"), 0)
+    # An inner call comes first: answers are written where they are then scored.
+    within = {"backward": backward, "optimizer": update}
+    within |= {name: found for name in ("writing", "scoring") if (found := spans(events, name))}
+    highest = dict.fromkeys(("all", "forward", *within), 0)
     before = 0
     for moment, living in log.between_convolutions():
         old, before = before, living
         if moment >= backward[0][0]:  # what loads a model on the CPU is no part of its step
             highest["all"] = max(highest["all"], living)
         if begin < moment <= end:
-            within = {"backward": backward, "optimizer": update}
             phase = next((name for name, all in within.items() if inside(moment, all)), "forward")
             # A fused optimizer takes nothing: what lives is seen where it ends.
             most = max(old, living) if phase == "optimizer" else living if living > old else 0

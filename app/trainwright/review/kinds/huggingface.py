@@ -287,6 +287,9 @@ _GRPO: dict[str, Key | tuple[Key, ...]] = {
     "steps_per_generation": Key("generation_steps", whole),
     "generation_batch_size": Key("generation_batch", whole),
     "vllm_gpu_memory_utilization": key("vllm_share", positive),
+    "vllm_enable_sleep_mode": Key("vllm_sleeps", truth),
+    "num_iterations": Key("iterations", whole),
+    "beta": Key("beta", real),
 }
 TRL_GRPO = _trl(
     "trl-grpo",

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from trainwright.plan.chosen import in_force
 from trainwright.plan.schema import Plan
+from trainwright.workload.engines import SHARING
 from trainwright.workload.objectives import TASKS
 
 
@@ -14,7 +15,29 @@ def trains(plan: Plan) -> bool:
 
 def trains_text(plan: Plan) -> bool:
     """Return whether tokens are trained on."""
-    return plan.workload.trains and plan.workload.inputs.sequence_length is not None
+    return plan.workload.trains and (writes(plan) or has_input("sequence_length")(plan))
+
+
+def trains_rows(plan: Plan) -> bool:
+    """Return whether tokens are trained on whose rows are given."""
+    return trains_text(plan) and not writes(plan)
+
+
+def writes(plan: Plan) -> bool:
+    """Return whether a model is trained on answers of its own."""
+    return plan.workload.writes is not None
+
+
+def generates(plan: Plan) -> bool:
+    """Return whether tokens are written."""
+    return writes(plan) or not plan.workload.trains
+
+
+def shares(plan: Plan) -> bool:
+    """Return whether an engine takes a share of the memory at its start."""
+    if writes(plan):
+        return plan.settings.generation in ("vllm", "vllm-sleep")
+    return plan.settings.engine in SHARING
 
 
 def has_objective(plan: Plan) -> bool:

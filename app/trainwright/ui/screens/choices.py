@@ -8,7 +8,9 @@ from trainwright.workload.engines import GGUF, WEIGHTS
 from trainwright.workload.recipes import RECIPES as RECIPE_DATA
 
 TASKS = ("pretrain", "full", "lora", "qlora", "prompt", "prefix", "infer")
-OBJECTIVES = ("next-token", "dpo", "reward")
+OBJECTIVES = ("next-token", "dpo", "reward", "grpo")
+KEPT = ("none", "kept")
+GENERATIONS = ("transformers", "vllm", "vllm-sleep", "vllm-server")
 REFERENCES = ("model", "adapter-off", "precomputed")
 PRECISIONS = ("fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp16")
 CHECKPOINTING = (

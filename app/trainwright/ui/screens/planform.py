@@ -16,7 +16,7 @@ from trainwright.ui.glance import Glance
 from trainwright.ui.i18n import tr
 from trainwright.ui.names import gpu_name, model_facts, search_gpus
 from trainwright.ui.partstaken import put_part
-from trainwright.ui.screens import applies, choices, values
+from trainwright.ui.screens import applies, choices, objective, values
 from trainwright.ui.screens.choices import named, verbatim, weights
 from trainwright.ui.screens.form import Group, Row, row_label, taught
 from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count, label_width
@@ -27,7 +27,6 @@ from trainwright.ui.widgets.controls import Choice, Combo, Decimal, Segmented, S
 from trainwright.ui.widgets.modelpicker import ModelPicker
 from trainwright.ui.widgets.picker import Picker
 from trainwright.workload import FullSettings
-from trainwright.workload.engines import SHARING
 from trainwright.workload.settings import USUAL_IMPLEMENTATION
 
 _WIDTH = 340
@@ -145,7 +144,10 @@ class PlanForm(Surface):
         self._combo(
             group, "workload.task", named("task", choices.TASKS), lambda p, _: p.workload.task
         )
-        self._objective(group)
+        objective.add(group, self._session)
+        self._combo(group, "workload.reference", named("reference", choices.REFERENCES),
+                    lambda p, _: p.workload.compared or choices.REFERENCES[0],
+                    applies=lambda p: p.workload.objective == "dpo")  # fmt: skip
         self._lora(group)
         frozen = Words(name=Message.of("ui.key.frozen"), absent=Message.of("ui.form.absent"))
         frozen.chosen.connect(lambda v: self._session.set_key("workload.frozen", v or None))
@@ -155,41 +157,31 @@ class PlanForm(Surface):
         self._number(group, "workload.virtual_tokens", "tokens", absent=True,
                      applies=lambda p: p.workload.prompted > 0)  # fmt: skip
         self._number(group, "workload.inputs.sequence_length", "tokens", doubling=True,
-                     applies=applies.trains_text)  # fmt: skip
+                     applies=applies.trains_rows)  # fmt: skip
         self._number(group, "workload.inputs.mean_tokens", "tokens", absent=True,
                      applies=applies.trains_text)  # fmt: skip
         self._combo(group, "workload.inputs.batching", named("batching", choices.BATCHING),
                     lambda p, _: p.workload.inputs.batching or "padded",
-                    applies=applies.trains_text)  # fmt: skip
+                    applies=applies.trains_rows)  # fmt: skip
         self._number(group, "workload.inputs.image_size", "pixels",
                      applies=lambda p: p.workload.inputs.image_size is not None)  # fmt: skip
         for name in ("frames", "images"):
             self._number(group, f"workload.inputs.{name}", "",
                          applies=applies.has_input(name))  # fmt: skip
-        for name, unit in (("prompt_tokens", "tokens"), ("new_tokens", "tokens"),
-                           ("concurrent", "requests")):  # fmt: skip
+        for name, unit, where in (
+            ("prompt_tokens", "tokens", applies.generates),
+            ("new_tokens", "tokens", applies.generates),
+            ("concurrent", "requests", lambda p: not p.workload.trains),
+        ):
             self._number(group, f"workload.inputs.{name}", unit, absent=True,
-                         applies=lambda p: not p.workload.trains)  # fmt: skip
+                         applies=where)  # fmt: skip
+        for name, low in (("generations", 2), ("updates", 1), ("iterations", 1)):
+            self._number(group, f"workload.rollout.{name}", "", low=low,
+                         applies=applies.writes, value=values.rollout(name))  # fmt: skip
         self._number(group, "workload.effective_batch", "samples", doubling=True,
                      applies=lambda p: p.workload.trains)  # fmt: skip
         self._samples(group)
         return group
-
-    def _objective(self, group: Group) -> None:
-        """What a language model is trained for, and what it is compared with."""
-        own, *_ = choices.OBJECTIVES
-        objective = Combo(
-            named("objective", choices.OBJECTIVES), own, name=Message.of("ui.key.objective")
-        )
-        objective.chosen.connect(
-            lambda v: self._session.set_key("workload.objective", None if v == own else v)
-        )
-        group.add(Row("objective", row_label(Message.of("ui.key.objective")), objective,
-                      value=lambda p, _: p.workload.objective or own,
-                      applies=applies.has_objective))  # fmt: skip
-        self._combo(group, "workload.reference", named("reference", choices.REFERENCES),
-                    lambda p, _: p.workload.compared or choices.REFERENCES[0],
-                    applies=lambda p: p.workload.objective == "dpo")  # fmt: skip
 
     def _settings(self) -> Group:
         group = Group(Message.of("ui.group.settings"), self._labels)
@@ -240,10 +232,12 @@ class PlanForm(Surface):
         self._combo(group, "settings.kv_cache", verbatim(choices.KV_CACHE),
                     values.setting("kv_cache"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
+        self._combo(group, "settings.generation", named("generation", choices.GENERATIONS),
+                    values.setting("generation"), applies=applies.writes)  # fmt: skip
         share = Decimal(name=Message.of("ui.key.memory_share"), absent=Message.of("ui.form.absent"))
         share.chosen.connect(lambda v: self._session.set_key("settings.memory_share", v))
         self._add(group, "settings.memory_share", share, values.setting("memory_share"), lock=False,
-                  applies=lambda p: p.settings.engine in SHARING)  # fmt: skip
+                  applies=applies.shares)  # fmt: skip
         self._combo(group, "settings.allocator", named("allocator", choices.ALLOCATORS),
                     values.setting("allocator"))  # fmt: skip
         self._switch(group, "settings.channels_last",
@@ -364,6 +358,7 @@ class PlanForm(Surface):
         absent: bool = False,
         settings: str = "",
         applies: Any = None,
+        value: Any = None,
     ) -> None:
         stepper = Stepper(
             max(low, 1), name=Message.of(f"ui.key.{short(key)}"), low=0 if absent else low,
@@ -373,8 +368,8 @@ class PlanForm(Surface):
         stepper.chosen.connect(
             lambda value: self._session.set_key(key, value or (None if absent else 0), merge=True)
         )
-        value = values.setting(settings) if settings else values.at(key, 0 if absent else None)
-        self._add(group, key, stepper, value, lock=lock, applies=applies)
+        read = values.setting(settings) if settings else values.at(key, 0 if absent else None)
+        self._add(group, key, stepper, value or read, lock=lock, applies=applies)
 
     def _sharing(self, group: Group) -> None:
         def shares(plan: Plan) -> bool:

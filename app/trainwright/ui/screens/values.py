@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trainwright.plan.schema import Plan
-from trainwright.workload import FullSettings
+from trainwright.workload import FullSettings, Rollout
 
 
 def memory_is_stated(plan: Plan) -> bool:
@@ -38,6 +38,18 @@ def at(key: str, otherwise: Any) -> Callable[[Plan, FullSettings | None], Any]:
         return otherwise if place is None else place
 
     return value
+
+
+def rollout(name: str) -> Callable[[Plan, FullSettings | None], int]:
+    """Return what reads how answers are written; TRL's defaults where the plan does not say."""
+    return lambda plan, _: int(getattr(plan.workload.writes or Rollout(), name))
+
+
+def reference(plan: Plan, kept: str) -> str | None:
+    """Return what a model that writes its answers is compared with, where it is."""
+    if kept == "none":
+        return None
+    return "adapter-off" if plan.workload.adapts else "model"
 
 
 def lora_of(plan: Plan, _settings: FullSettings | None) -> tuple[int, int]:

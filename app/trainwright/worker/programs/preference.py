@@ -106,13 +106,13 @@ class PreferenceLoss:
         """Return what the reference says of the same answers."""
         torch.clear_autocast_cache()  # accelerate's autocast ends with the policy's forward
         model = self.model if self.frozen is None else self.frozen
-        with torch.no_grad(), switched_off() if self.frozen is None else _asking(model):
+        with torch.no_grad(), switched_off() if self.frozen is None else ready_for_gradients(model):
             answers: torch.Tensor = model(**self._given)
         return answers
 
 
 @contextlib.contextmanager
-def _asking(model: nn.Module) -> Iterator[None]:
+def ready_for_gradients(model: nn.Module) -> Iterator[None]:
     """Let weights ask for gradients, as loaded ones do: autocast keeps the casts of those only."""
     model.requires_grad_(True)
     try:

@@ -41,6 +41,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 LASTING = frozenset({"parameter", "reference", "buffer", "cast", "gradient"})
 """Categories of storages that are the same for every batch."""
 
+FORWARDS = frozenset({"forward", "loss", "prefill", "decode", "score"})
+"""Stages that run the model forward."""
+
 RESHAPES = tuple(
     f"{name}Backward"
     for name in (
@@ -414,7 +417,7 @@ class Recorder(TorchDispatchMode):
 
     def _result_lasts(self, facts: costs.Facts, given: Any, made: Any) -> bool:
         """Return whether what an operator makes has the same size for every batch."""
-        if self.stage not in ("forward", "loss") or not made or facts.op in costs.REPEATS:
+        if self.stage not in FORWARDS or not made or facts.op in costs.REPEATS:
             return False
         if given and all(map(self._lasts, given)):
             return True

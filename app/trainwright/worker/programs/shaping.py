@@ -8,6 +8,7 @@ from typing import Any
 import experts
 import freezing
 import fused
+import policy
 import preference
 import step
 import tensorparallel
@@ -83,6 +84,10 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
         _ask_for_gradients(model)
     if method.get("rewards"):
         preference.reward(subject)
+    elif prompt := method.get("prompt", 0):
+        _check_head(subject, "worker.preference-head", "worker.preference-scores")
+        compared, rows = method.get("reference", ""), method.get("tile", 0)
+        policy.reinforce(subject, compared, prompt, rows, frozen)
     elif reference := method.get("reference"):
         _check_head(subject, "worker.preference-head", "worker.preference-scores")
         preference.prefer(subject, reference, method.get("tile", 0), frozen)

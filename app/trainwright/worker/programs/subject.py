@@ -24,6 +24,8 @@ class Subject:
     head: nn.Module | None = None
     reference: nn.Module | None = None
     """A frozen copy, which only the loss runs."""
+    policy: Any = None
+    """What writes and scores the answers that it trains on (``policy.py``); None without one."""
     config: Any = None
     decodes: bool = False
     """Whether it generates with a cache of keys and values."""

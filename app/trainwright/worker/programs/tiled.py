@@ -49,8 +49,8 @@ class TiledLoss(step.ChunkedLoss):
         """
         return self.each(output, labels).sum() / count
 
-    def each(self, output: Any, labels: torch.Tensor) -> torch.Tensor:
-        """Return the loss of each next token of each row.
+    def each(self, output: Any, labels: torch.Tensor, skipped: int = 0) -> torch.Tensor:
+        """Return the loss of each next token of each row, but for the first ``skipped`` of it.
 
         Raises:
             ValueError: the model does something with what its head returns.
@@ -58,25 +58,30 @@ class TiledLoss(step.ChunkedLoss):
         hidden = self.input_of(output)[:, -labels.size(1) : -1]
         labels = labels[:, 1:]
         head: Any = self.head
-        taken = _Taken.apply(hidden, labels != step.IGNORED)  # type: ignore[no-untyped-call]
+        taken = _Taken.apply(hidden, labels != step.IGNORED, skipped)  # type: ignore[no-untyped-call]
+        labels = labels[:, skipped:]
         losses = _Tiled.apply(taken, head.weight, head.bias, labels.reshape(-1), self.rows)  # type: ignore[no-untyped-call]
         return losses.view(labels.shape)  # type: ignore[no-any-return]
 
 
 class _Taken(torch.autograd.Function):
-    """The tokens whose label counts, as a mask takes them: all are taken to count."""
+    """The tokens whose label counts, as a mask takes them: all but the first ``skipped``."""
 
     @staticmethod
-    def forward(ctx: Any, hidden: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
+    def forward(
+        ctx: Any, hidden: torch.Tensor, counted: torch.Tensor, skipped: int
+    ) -> torch.Tensor:
         ctx.save_for_backward(counted)
-        ctx.shape = hidden.shape
-        taken = hidden.clone(memory_format=torch.contiguous_format)
+        ctx.shape, ctx.skipped = hidden.shape, skipped
+        taken = hidden[:, skipped:].clone(memory_format=torch.contiguous_format)
         return taken.view(-1, hidden.size(-1))
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         spread = grads[0].new_zeros(ctx.shape)
-        return spread.copy_(grads[0].view(ctx.shape)), None
+        counted = spread[:, ctx.skipped :]
+        counted.copy_(grads[0].view(counted.shape))
+        return spread, None, None
 
 
 class _Tiled(torch.autograd.Function):

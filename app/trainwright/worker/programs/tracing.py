@@ -157,7 +157,7 @@ class Run:
         if scaler is not None:
             with recorder.quiet():  # two numbers, made at the first use and kept
                 scaler.scale(torch.ones((), device=DEVICE))
-        segments: dict[str, Segment] = {}
+        segments = self._rollout(batch, sequence) if self.subject.policy is not None else {}
         # A micro-batch takes about as long as the second step, or as all other optimizers.
         if name := self.spec.get("in_backward"):
             return self._in_backward(batch, sequence, main, name)
@@ -211,12 +211,63 @@ class Run:
             self.recorder.name("output", tensors(output))
         return value
 
-    def _on_device(self, host: step.Batch) -> step.Batch:
+    def _on_device(self, host: step.Batch, stage: str = "forward") -> step.Batch:
         recorder = self.recorder
         moved = step.to_device(host, DEVICE, self.settings)
         recorder.name("input", tensors((moved.inputs, moved.labels)))
-        recorder.stage = "forward"
+        recorder.stage = stage
         return moved
+
+    def _rollout(self, batch: int, sequence: int) -> dict[str, Segment]:
+        """Trace how a policy writes answers, and what gives them their log-probabilities."""
+        recorder, policy = self.recorder, self.subject.policy
+        with recorder.quiet():
+            host = step.Batch(policy.prompts(batch, sequence).inputs, {})
+            one = step.Batch(policy.prompts(batch, 1).inputs, {})
+        with policy.writing():
+            segments = self._written({"prefill": host, "decode": one})
+        for name, score in policy.scorers.items():
+            with recorder.record("data") as segments[name], torch.no_grad():
+                inputs = self._on_device(host, "score").inputs
+                with step.autocast(self.settings, DEVICE):
+                    score(inputs)
+                del inputs
+        return segments
+
+    def _written(self, hosts: dict[str, step.Batch]) -> dict[str, Segment]:
+        """Trace how answers begin, and one token of them, as ``generate`` samples it.
+
+        What the last token was sampled from lives until the next one is there.
+        """
+        recorder, subject = self.recorder, self.subject
+        cache, options = self._cache()
+        sampled: list[torch.Tensor] = []
+        segments: dict[str, Segment] = {}
+        for name, host in hosts.items():
+            with recorder.record("data") as segments[name], torch.no_grad():
+                inputs = self._on_device(host, name).inputs
+                with step.autocast(self.settings, DEVICE):
+                    output = subject.model(**inputs, **options)
+                recorder.name("kv_cache", _cached(cache))
+                scores = output.logits[:, -1, :].to(copy=True, dtype=torch.float32)
+                chances = torch.softmax(scores, dim=-1)
+                sampled[:] = [scores, chances, torch.multinomial(chances, 1)]
+                del inputs, output, scores, chances
+                if name == "decode":
+                    options.clear()
+                    sampled.clear()
+                    cache = None
+        return segments
+
+    def _cache(self) -> tuple[Any, dict[str, Any]]:
+        """Return a cache of keys and values, and how a model is called with it."""
+        from transformers import DynamicCache
+
+        cache = DynamicCache(config=self.subject.config)
+        options = {cache_keyword(self.subject.model): cache, "use_cache": True}
+        if self._scores != "returned":
+            options["logits_to_keep"] = 1
+        return cache, options
 
     def _optimizer(
         self, name: str, scaler: Any, existing: Any = None
@@ -319,12 +370,7 @@ class Run:
         cache: Any = None
         options: dict[str, Any] = {}
         if subject.decodes:
-            from transformers import DynamicCache
-
-            cache = DynamicCache(config=subject.config)
-            options = {cache_keyword(subject.model): cache, "use_cache": True}
-            if self._scores != "returned":
-                options["logits_to_keep"] = 1
+            cache, options = self._cache()
         segments = {}
         for name, given in (("prefill", host), ("decode", one)):
             if name == "decode" and not subject.decodes:
