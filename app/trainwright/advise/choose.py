@@ -16,7 +16,7 @@ from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve, stored
 from trainwright.plan.question import question
-from trainwright.plan.report import Report, Verdict
+from trainwright.plan.report import Report
 from trainwright.plan.rollout import answers_of, with_answers
 from trainwright.plan.schema import Plan
 from trainwright.profile.profile import Profile
@@ -128,11 +128,11 @@ def advise_and_trace(
         trace(pending)
     if wanted:
         advice = advise(plan, facts, top=top, alone=alone)
-    for split in splittings(plan, facts.machine):
+    for parted in splittings(plan, facts.machine):
         if not _would_split(plan, facts, advice):
             break
         try:
-            found = resolve(split)
+            found = resolve(parted)
             if isinstance(found, Pending):
                 trace(found)
                 advice = advise(plan, facts, top=top, alone=alone)

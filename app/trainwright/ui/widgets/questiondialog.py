@@ -51,9 +51,7 @@ class QuestionDialog(QDialog):
 
     def list_lines(self, lines: Sequence[Text]) -> None:
         """Show sentences below the text, one a paragraph, to read and to copy."""
-        self.show_text(Message.of("ui.ask.list"), "
-
-".join(f"• {say(line)}" for line in lines))
+        self.show_text(Message.of("ui.ask.list"), "\n\n".join(f"• {say(line)}" for line in lines))
 
     def show_text(self, name: Message, text: str) -> None:
         """Show a longer text below the first, to read and to copy."""
