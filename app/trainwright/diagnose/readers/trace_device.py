@@ -20,9 +20,10 @@ assumed: a hundred times what an operator takes to call."""
 _COPY = re.compile(r"^memcpy (htod|dtoh)", re.IGNORECASE)
 _HOST_COPY = re.compile(r"host|pageable|pinned", re.IGNORECASE)
 _HALF = re.compile(r"flash|bf16|f16")
-_ALLOCATION = re.compile(r"^(cuda|hip)(Malloc|Free|HostAlloc|MallocHost|FreeHost)")
-_LAUNCH = re.compile(r"^(cuda|cu|hip)(Ext)?(Module|Graph)?Launch")
-_WAIT = re.compile(r"^(cuda|hip)(Stream|Device|Event)Synchronize")
+ALLOCATION = re.compile(r"^(cuda|hip)(Malloc|Free|HostAlloc|MallocHost|FreeHost)")
+LAUNCH = re.compile(r"^(cuda|cu|hip)(Ext)?(Module|Graph)?Launch")
+WAIT = re.compile(r"^(cuda|hip)(Stream|Device|Event)Synchronize")
+"""Calls of CUDA's and HIP's runtimes and drivers, as profilers name them."""
 _KERNELS: tuple[Use, ...] = ("tensor-core", "matrix", "memory-bound", "kernels")
 _USES: tuple[Use, ...] = (*_KERNELS, "communication", "transfer")
 """What a device does; where it does two at once, the time is the first's: what is hidden behind
@@ -99,7 +100,7 @@ def read(trace: Trace, window: Window) -> tuple[dict[Use, float], dict[str, Any]
         idle &= ~busy[use]
     # While the device does nothing, the host says why.
     loading = pieces.during(loader)
-    allocating = pieces.during(trace.named(trace.launches, _ALLOCATION.search)) & ~loading
+    allocating = pieces.during(trace.named(trace.launches, ALLOCATION.search)) & ~loading
     rest = idle & ~loading & ~allocating
     silent = rest & ~pieces.during(trace.host) & ~pieces.during(trace.launches)
     seen = len(trace.host) + len(trace.launches) > 0
@@ -145,12 +146,12 @@ def _kernels(trace: Trace, window: Window) -> dict[str, Any]:
     """Return what the window's kernels and launches were."""
     steps = window.steps
     device, launches = _within(trace.device, window), _within(trace.launches, window)
-    launched = trace.named(launches, _LAUNCH.search)
+    launched = trace.named(launches, LAUNCH.search)
     of_host = {
         "launches_a_step": len(launched) / steps,
         "launch_seconds": float(_lasting(launched).sum()) * MICRO / steps,
-        "synchronise_calls": len(trace.named(launches, _WAIT.search)) / steps,
-        "allocation_calls": len(trace.named(launches, _ALLOCATION.search)) / steps,
+        "synchronise_calls": len(trace.named(launches, WAIT.search)) / steps,
+        "allocation_calls": len(trace.named(launches, ALLOCATION.search)) / steps,
     }
     return without_absent({
         "step_seconds": (window.end - window.start) * MICRO / steps,
