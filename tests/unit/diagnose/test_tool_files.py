@@ -333,6 +333,12 @@ def test_a_table_of_operators_gives_shares_of_a_step():
     assert sum(spent.values()) == pytest.approx(9.005 / 20)
 
 
+def test_launches_by_the_driver_count_as_those_by_the_runtime():
+    """Triton's kernels, which torch.compile makes, are launched by cuLaunchKernel."""
+    compiled = GPU_TABLE.replace("cudaStreamSynchronize", "       cuLaunchKernel")
+    assert operator_table.read(compiled).facts["profile"]["launches_a_step"] == 6
+
+
 def test_the_table_that_torch_prints_agrees_with_its_rows():
     torch = pytest.importorskip("torch")
     layer = torch.nn.Linear(64, 64)

@@ -1,13 +1,13 @@
 """What would have kept a run within its memory, each remedy evaluated on the plan of the run."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainwright.advise import what_becomes
 from trainwright.advise.lowering import effect_of, lowering, lowering_host
 from trainwright.advise.variations import Patch, Variation
-from trainwright.advise.whatif import NEXT_TO_NOTHING, SAME, answered
+from trainwright.advise.whatif import NEXT_TO_NOTHING, SAME, Answer, answered
 from trainwright.diagnose.outofmemory.account import Account, Explanation, fix
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message, UserError
@@ -25,9 +25,6 @@ ANOTHER_RUN = 1.5
 several times the error of the estimates."""
 MOST = 8
 """Remedies that are shown; assumed, the first decide."""
-
-Answer = Callable[[Plan], Report | None]
-"""What a plan would say; None where its model would have to be traced first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +106,9 @@ def help_for(
     trial = _Trial(explanation, plan, before, answer)
     tried = [trial.of(one) for one in _candidates(explanation, plan, facts)]
     found = [one for one in tried if one is not None and one.saved > NEXT_TO_NOTHING]
-    notes = [*contradicted, *trial.notes()]
+    notes = list(contradicted)
+    if trial.untraced:
+        notes.append(Message.of("diagnose.oom.untraced", changes=list(trial.untraced)))
     if explanation.missing is None:
         lower = tuple(_best_of_each(found, _rank)[:MOST])
         said = "unsized" if lower else f"nothing-lower{_side(explanation)}"
@@ -121,9 +120,8 @@ def help_for(
         largest = _best_of_each(found, lambda one: -one.saved)
         together = _together(trial, sorted(largest, key=_rank), asked)
         if together is not None:
-            return Help(
-                fixes, (together,), notes=(*notes, Message.of("diagnose.oom.only-together"))
-            )
+            notes.append(Message.of("diagnose.oom.only-together"))
+            return Help(fixes, (together,), notes=tuple(notes))
     if not enough:
         most = max((one.saved for one in found), default=0.0)
         id = f"diagnose.oom.nothing-enough{_side(explanation)}"
@@ -150,14 +148,12 @@ def _side(explanation: Explanation) -> str:
     return "" if explanation.on_gpu else "-host"
 
 
-def _candidates(explanation: Explanation, plan: Plan, facts: Facts) -> Iterator[Variation]:
-    if explanation.on_gpu:
-        on = explanation.says.id == "diagnose.oom.fragmentation-still"
-        for change in lowering(plan, facts):
-            if not on or "settings.allocator" not in change.patch:
-                yield change
-    else:
-        yield from lowering_host(facts)
+def _candidates(explanation: Explanation, plan: Plan, facts: Facts) -> Iterable[Variation]:
+    if not explanation.on_gpu:
+        return lowering_host(facts)
+    expandable = explanation.says.id == "diagnose.oom.fragmentation-still"
+    return (change for change in lowering(plan, facts)
+            if not (expandable and "settings.allocator" in change.patch))  # fmt: skip
 
 
 def _contradictions(account: Account, facts: Facts, planned: Report) -> Iterator[Message]:
@@ -173,52 +169,43 @@ def _contradictions(account: Account, facts: Facts, planned: Report) -> Iterator
         yield Message.of("diagnose.oom.other-run", needed=needed, planned=peak)
 
 
+@dataclass(slots=True)
 class _Trial:
     """Evaluates changes of one plan, and keeps in mind what could not be evaluated."""
 
-    def __init__(
-        self, explanation: Explanation, plan: Plan, before: Report, answer: Answer
-    ) -> None:
-        self._explanation = explanation
-        self._plan = plan
-        self._before = before
-        self._answer = answer
-        self._untraced: list[Message] = []
+    explanation: Explanation
+    plan: Plan
+    before: Report
+    answer: Answer
+    untraced: list[Message] = field(default_factory=list)
 
     def of(self, change: Variation) -> Remedy | None:
         """Return what a change does; None where the plan refuses it or a trace must come first."""
         try:
-            changed = with_keys(self._plan, change.patch)
-            after = self._answer(changed)
+            after = self.answer(with_keys(self.plan, change.patch))
         except UserError:
             return None
         if after is None:
-            self._untraced.append(change.change)
+            self.untraced.append(change.change)
             return None
-        saved = self._held(self._before) - self._held(after)
+        saved = self._held(self.before) - self._held(after)
         if change.patch.keys() == {"settings.allocator"}:
             saved = self._defragmented(saved)
-        trains = self._plan.workload.trains
-        slower = _slower(self._before, after)
+        slower, trains = _slower(self.before, after), self.plan.workload.trains
         return Remedy((change.change,), change.patch, saved, slower, change.subject, trains)
 
     def _defragmented(self, saved: float) -> float:
         """Return what another allocator saves: of what the message tells was unused."""
-        unused = self._explanation.account.unused
-        if self._explanation.kind == "fragmentation":
+        unused = self.explanation.account.unused
+        if self.explanation.kind == "fragmentation":
             return max(saved, float(unused or 0))
         return saved if unused is None else min(saved, float(unused))
 
     def _held(self, report: Report) -> float:
-        if self._explanation.on_gpu:
+        if self.explanation.on_gpu:
             return report.memory.device_used.value
         host = report.memory.host
         return loader_bytes(report.time) + (host.value if host is not None else 0.0)
-
-    def notes(self) -> Iterator[Message]:
-        """Yield which changes were not tried."""
-        if self._untraced:
-            yield Message.of("diagnose.oom.untraced", changes=list(self._untraced))
 
 
 def _slower(before: Report, after: Report) -> float | None:

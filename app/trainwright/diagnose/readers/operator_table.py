@@ -15,16 +15,14 @@ from trainwright.diagnose.readers.found import (
     share,
     without_absent,
 )
+from trainwright.diagnose.readers.trace_device import ALLOCATION, LAUNCH, WAIT
+from trainwright.diagnose.readers.trace_events import LOADER
 from trainwright.messages import Message, UserError
 
 _HEADING = re.compile(r"^ *Name {2}.*Self CPU.*$", re.MULTILINE)
 _TOTAL = re.compile(r"Self (?P<device>\w+) time total: (?P<time>[\d.]+\w+)")
 _DEVICE = re.compile(r"Self ((?!CPU)\w+) %")
-_LAUNCH = re.compile(r"(cuda|hip)(Ext)?(Launch|GraphLaunch|ModuleLaunch)")
-_WAIT = re.compile(r"(cuda|hip)(Stream|Device|Event)Synchronize")
-_ALLOCATION = re.compile(r"(cuda|hip)(Malloc|Free)$")
 _DEVICES = {"CUDA": "cuda", "XPU": "xpu", "HIP": "rocm", "MPS": "mps"}
-_LOADER = "enumerate(DataLoader)#"
 WITHOUT_WORKERS = "_SingleProcessDataLoaderIter"
 """torch's iterator of a DataLoader with num_workers=0."""
 
@@ -59,7 +57,7 @@ class Table:
     @property
     def loader(self) -> float | None:
         """Seconds in the loader."""
-        found = [row.host_total for row in self.rows if row.name.startswith(_LOADER)]
+        found = [row.host_total for row in self.rows if row.name.startswith(LOADER)]
         return sum(found) if found else None
 
 
@@ -124,7 +122,7 @@ def _steps(rows: Sequence[Row]) -> tuple[int, float | None]:
     for row in rows:
         if row.name.startswith("ProfilerStep") and row.calls:
             return int(row.calls), row.host_total or None
-    for start in ("Optimizer.step#", _LOADER):
+    for start in ("Optimizer.step#", LOADER):
         if calls := max((row.calls for row in rows if row.name.startswith(start)), default=0):
             return int(calls), None
     return 0, None
@@ -132,8 +130,8 @@ def _steps(rows: Sequence[Row]) -> tuple[int, float | None]:
 
 def _profile(table: Table) -> dict[str, Any]:
     steps, whole, loader = table.steps or 1, table.whole, table.loader
-    launches = table.calls(_LAUNCH)
-    launching = sum(row.host_self for row in table.rows if _LAUNCH.match(row.name))
+    launches = table.calls(LAUNCH)
+    launching = sum(row.host_self for row in table.rows if LAUNCH.match(row.name))
     functions = sorted(table.rows, key=lambda row: -row.host_total)[:MOST_ROWS]
     return without_absent({
         "step_seconds": whole / steps,
@@ -141,8 +139,8 @@ def _profile(table: Table) -> dict[str, Any]:
         "data_loader": share(loader / whole) if loader is not None else None,
         "launches_a_step": launches,
         "launch_seconds": launching / steps if launches is not None else None,
-        "synchronise_calls": table.calls(_WAIT),
-        "allocation_calls": table.calls(_ALLOCATION),
+        "synchronise_calls": table.calls(WAIT),
+        "allocation_calls": table.calls(ALLOCATION),
         "top": profile_rows(_operators(table), table.device or whole, steps),
         "host_top": [
             {"name": row.name, "share": share(row.host_total / whole), "calls": row.calls / steps}
@@ -179,7 +177,7 @@ def _budget(table: Table) -> budget.Budget:
     """Return the host's time, divided: what its rows took themselves sums to the table's total."""
     spent: dict[budget.Use, float] = {"input": table.loader or 0.0}
     for row in table.rows:
-        if not row.name.startswith((_LOADER, "ProfilerStep")):
+        if not row.name.startswith((LOADER, "ProfilerStep")):
             spent[_use(row.name)] = spent.get(_use(row.name), 0.0) + row.host_self
     times = table.steps or 1
     parts = {use: seconds / times for use, seconds in spent.items()}

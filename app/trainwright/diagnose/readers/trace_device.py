@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,7 @@ from numpy.typing import NDArray
 
 from trainwright.diagnose.budget import Use
 from trainwright.diagnose.measures.names import family
-from trainwright.diagnose.readers import intervals as times
 from trainwright.diagnose.readers.found import profile_rows, share, without_absent
-from trainwright.diagnose.readers.intervals import Intervals
 from trainwright.diagnose.readers.trace_events import LOADER, Events, Trace, Window, launch_of
 
 MICRO = 1e-6
@@ -21,9 +20,10 @@ assumed: a hundred times what an operator takes to call."""
 _COPY = re.compile(r"^memcpy (htod|dtoh)", re.IGNORECASE)
 _HOST_COPY = re.compile(r"host|pageable|pinned", re.IGNORECASE)
 _HALF = re.compile(r"flash|bf16|f16")
-_ALLOCATION = re.compile(r"^(cuda|hip)(Malloc|Free|HostAlloc|MallocHost|FreeHost)")
-_LAUNCH = re.compile(r"^(cuda|cu|hip)(Ext)?(Module|Graph)?Launch")
-_WAIT = re.compile(r"^(cuda|hip)(Stream|Device|Event)Synchronize")
+ALLOCATION = re.compile(r"^(cuda|hip)(Malloc|Free|HostAlloc|MallocHost|FreeHost)")
+LAUNCH = re.compile(r"^(cuda|cu|hip)(Ext)?(Module|Graph)?Launch")
+WAIT = re.compile(r"^(cuda|hip)(Stream|Device|Event)Synchronize")
+"""Calls of CUDA's and HIP's runtimes and drivers, as profilers name them."""
 _KERNELS: tuple[Use, ...] = ("tensor-core", "matrix", "memory-bound", "kernels")
 _USES: tuple[Use, ...] = (*_KERNELS, "communication", "transfer")
 """What a device does; where it does two at once, the time is the first's: what is hidden behind
@@ -49,17 +49,69 @@ def kernel_use(name: str) -> Use:
     return "kernels"
 
 
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A window cut wherever something begins or ends: in a piece, each thing is on or off."""
+
+    cuts: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, window: Window, *events: Events) -> "Pieces":
+        """Return the pieces of a window."""
+        ends = [each[side] for each in events for side in ("start", "end")]
+        cuts = np.concatenate(([window.start, window.end], *ends))
+        return cls(np.unique(np.clip(cuts, window.start, window.end)))
+
+    def during(self, events: Events) -> "Held":
+        """Return the pieces in which any of the events is on."""
+        begun, ended = (
+            np.bincount(np.searchsorted(self.cuts, np.clip(events[side], *self.cuts[[0, -1]])),
+                        minlength=len(self.cuts))
+            for side in ("start", "end")
+        )  # fmt: skip
+        on: Held = np.cumsum(begun - ended)[:-1] > 0
+        return on
+
+    def seconds(self, held: "Held") -> float:
+        """Return how long the pieces are, all together."""
+        return float(np.diff(self.cuts)[held].sum()) * MICRO
+
+    def long(self, held: "Held") -> float:
+        """Return how long those pieces are that follow each other for a long time."""
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], held, [False]))))
+        runs = self.cuts[edges[1::2]] - self.cuts[edges[::2]]
+        return float(runs[runs >= LONG_SILENCE].sum()) * MICRO
+
+
+Held = NDArray[np.bool_]
+"""Which of the pieces."""
+
+
 def read(trace: Trace, window: Window) -> tuple[dict[Use, float], dict[str, Any]]:
     """Return the seconds of a window by use, each moment once, and the parts of a record."""
-    busy = _busy(trace, window)
-    spent: dict[Use, float] = {}
-    taken = times.NOTHING
-    for use in _USES:
-        spent[use] = times.length(times.minus(busy[use], taken)) * MICRO
-        taken = times.either(taken, busy[use])
-    spent |= _idle(trace, times.minus(np.array([[window.start, window.end]]), taken))
-    kernels = sum(spent[use] for use in _KERNELS)
     loader = trace.annotated(LOADER)
+    pieces = Pieces.of(window, trace.device, trace.launches, trace.host, loader)
+    of_names = np.array([_USES.index(kernel_use(name)) for name in trace.names], dtype=int)
+    uses = of_names[trace.device["name"]]
+    busy = {use: pieces.during(trace.device[uses == at]) for at, use in enumerate(_USES)}
+    idle, spent = np.ones(len(pieces.cuts) - 1, dtype=bool), dict[Use, float]()
+    for use in _USES:
+        spent[use] = pieces.seconds(busy[use] & idle)
+        idle &= ~busy[use]
+    # While the device does nothing, the host says why.
+    loading = pieces.during(loader)
+    allocating = pieces.during(trace.named(trace.launches, ALLOCATION.search)) & ~loading
+    rest = idle & ~loading & ~allocating
+    silent = rest & ~pieces.during(trace.host) & ~pieces.during(trace.launches)
+    seen = len(trace.host) + len(trace.launches) > 0
+    unknown = pieces.long(silent) if seen else pieces.seconds(rest)
+    spent |= {
+        "input": pieces.seconds(idle & loading),
+        "allocator": pieces.seconds(idle & allocating),
+        "launch": pieces.seconds(rest) - unknown,
+        "unknown": unknown,
+    }
+    kernels = sum(spent[use] for use in _KERNELS)
     a_step = {
         "seconds": (window.end - window.start) * MICRO,
         "data_wait": spent["input"] if len(loader) else None,
@@ -68,71 +120,46 @@ def read(trace: Trace, window: Window) -> tuple[dict[Use, float], dict[str, Any]
         "communication": spent["communication"],
         "device_seconds": kernels + spent["communication"],
     }
-    steps = window.timed(a_step, synchronised=True)
-    collective = times.length(busy["communication"]) * MICRO
-    profile = _profile(trace, window, spent, collective)
-    return spent, {"steps": steps, "profile": without_absent(profile)}
+    profile = _shares(window, spent, pieces.seconds(loading), pieces.seconds(busy["communication"]))
+    profile |= _kernels(trace, window)
+    return spent, {"steps": window.timed(a_step, synchronised=True), "profile": profile}
 
 
-def _busy(trace: Trace, window: Window) -> dict[Use, Intervals]:
-    """Return when the device did what."""
-    of_names = np.array([_USES.index(kernel_use(name)) for name in trace.names], dtype=int)
-    uses = of_names[trace.device["name"]]
-    return {
-        use: times.within(_union(trace.device[uses == at]), window.start, window.end)
-        for at, use in enumerate(_USES)
-    }
-
-
-def _idle(trace: Trace, idle: Intervals) -> dict[Use, float]:
-    """Return the idle time by what the host did meanwhile."""
-    loading = _union(trace.annotated(LOADER))
-    allocating = _union(trace.named(trace.launches, _ALLOCATION.search))
-    calling = times.either(_union(trace.host), _union(trace.launches))
-    rest = times.minus(times.minus(idle, loading), allocating)
-    silent = times.minus(rest, calling)
-    long = silent[silent[:, 1] - silent[:, 0] >= LONG_SILENCE]
-    unknown = times.length(long) if len(calling) else times.length(rest)
-    return {
-        "input": times.length(times.both(idle, loading)) * MICRO,
-        "allocator": times.length(times.minus(times.both(idle, allocating), loading)) * MICRO,
-        "launch": (times.length(rest) - unknown) * MICRO,
-        "unknown": unknown * MICRO,
-    }
-
-
-def _union(events: Events) -> Intervals:
-    return times.union(events["start"], events["end"])
-
-
-def _profile(
-    trace: Trace, window: Window, spent: dict[Use, float], collective: float
+def _shares(
+    window: Window, spent: dict[Use, float], loading: float, collective: float
 ) -> dict[str, Any]:
-    whole, steps = (window.end - window.start) * MICRO, window.steps
+    """Return shares of the step, from seconds in it, in the loader and in collectives."""
+    whole, shown = (window.end - window.start) * MICRO, spent["communication"]
+    busy = sum(spent[use] for use in _KERNELS) + shown
+    shares = {
+        "idle": whole - busy,
+        "host_wait": spent["launch"],
+        "copies": spent["transfer"],
+        "data_loader": loading,
+        "communication": collective,
+    }
+    hidden = {"communication_hidden": share(1 - shown / collective)} if collective > 0 else {}
+    return {name: share(each / whole) for name, each in shares.items()} | hidden
+
+
+def _kernels(trace: Trace, window: Window) -> dict[str, Any]:
+    """Return what the window's kernels and launches were."""
+    steps = window.steps
     device, launches = _within(trace.device, window), _within(trace.launches, window)
-    launched = trace.named(launches, _LAUNCH.search)
-    loading = times.within(_union(trace.annotated(LOADER)), window.start, window.end)
-    busy = sum(spent[use] for use in _KERNELS) + spent["communication"]
+    launched = trace.named(launches, LAUNCH.search)
     of_host = {
         "launches_a_step": len(launched) / steps,
         "launch_seconds": float(_lasting(launched).sum()) * MICRO / steps,
-        "synchronise_calls": len(trace.named(launches, _WAIT.search)) / steps,
-        "allocation_calls": len(trace.named(launches, _ALLOCATION.search)) / steps,
+        "synchronise_calls": len(trace.named(launches, WAIT.search)) / steps,
+        "allocation_calls": len(trace.named(launches, ALLOCATION.search)) / steps,
     }
-    return {
-        "step_seconds": whole / steps,
+    return without_absent({
+        "step_seconds": (window.end - window.start) * MICRO / steps,
         "kernels_a_step": len(device) / steps,
         "kernel_median_seconds": _median(device),
         "short_kernels": _short(trace, window),
         "launch_median_seconds": _median(launched),
-        "idle": share(1 - busy / whole),
-        "host_wait": share(spent["launch"] / whole),
-        "copies": share(spent["transfer"] / whole),
-        "data_loader": share(times.length(loading) * MICRO / whole),
-        "communication": share(collective / whole),
-        "communication_hidden": share(1 - spent["communication"] / collective)
-        if collective > 0 else None,
-    } | (of_host if len(launches) else {}) | _of_busy(trace, device, steps)  # fmt: skip
+    }) | (of_host if len(launches) else {}) | _of_busy(trace, device, steps)  # fmt: skip
 
 
 def _within(events: Events, window: Window) -> Events:
