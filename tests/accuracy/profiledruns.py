@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from trainwright.diagnose import budget, record
 from trainwright.diagnose.callback import Recorder
-from trainwright.diagnose.readers.files import gather
+from trainwright.diagnose.gathering import gather
 
 STEPS = 20
 FIRST = 5

@@ -16,7 +16,8 @@ from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation
 from trainwright.advise.whatif import whatifs
 from trainwright.build.answer import Part, Step
 from trainwright.data import resources
-from trainwright.diagnose.outofmemory import Explanation, Help, help_for
+from trainwright.diagnose.memory_remedies import Help, help_for
+from trainwright.diagnose.outofmemory import Explanation
 from trainwright.estimate.breakdown import Curve
 from trainwright.estimate.memory import MemoryEstimate
 from trainwright.estimate.roofpoints import Peak, RoofPoint, Roofs

@@ -17,7 +17,8 @@ from trainwright.quoting import visible
 if TYPE_CHECKING:
     from trainwright.diagnose import budget
     from trainwright.diagnose.evidence import Evidence
-    from trainwright.diagnose.outofmemory import Explanation, Help
+    from trainwright.diagnose.memory_remedies import Help
+    from trainwright.diagnose.outofmemory import Explanation
     from trainwright.diagnose.readers.files import FileRead
     from trainwright.diagnose.running import Outcome
     from trainwright.estimate.steptime import TimeEstimate
@@ -102,7 +103,7 @@ def command(
 def _files(
     terminal: Terminal, names: tuple[str, ...], path: str | None, plan: str | None
 ) -> Answer:
-    from trainwright.diagnose.readers.files import gather
+    from trainwright.diagnose.gathering import gather
 
     _check_place(path)
     gathered = gather(names)
@@ -244,7 +245,7 @@ def _explained(terminal: Terminal, source: str, plan: str | None) -> Answer:
 
 def _help(terminal: Terminal, explanation: "Explanation", path: str | None) -> "Help":
     """Return what would help; a change that needs another trace of the model is traced."""
-    from trainwright.diagnose.outofmemory import help_for
+    from trainwright.diagnose.memory_remedies import help_for
     from trainwright.plan.evaluate import evaluate
 
     if path is None:

@@ -7,7 +7,8 @@ from trainwright.diagnose import record
 from trainwright.diagnose.budget import Budget
 from trainwright.diagnose.deciding import Deciding, deciding
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.outofmemory import Explanation, Help
+from trainwright.diagnose.memory_remedies import Help
+from trainwright.diagnose.outofmemory import Explanation
 from trainwright.diagnose.outofmemory.timeline import Timeline
 from trainwright.diagnose.predicted import Comparison
 from trainwright.diagnose.readers.files import FileRead

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from trainwright.build import Builds
     from trainwright.build.upgrades import Upgrades
     from trainwright.diagnose.evidence import Evidence
-    from trainwright.diagnose.outofmemory import Explanation, Help
+    from trainwright.diagnose.memory_remedies import Help
+    from trainwright.diagnose.outofmemory import Explanation
     from trainwright.estimate.roofpoints import Roofs
     from trainwright.plan.evaluate import Facts, Pending
     from trainwright.plan.report import Report
@@ -185,7 +186,7 @@ def _watch(pid: int | None, seconds: float, cancelled: Cancelled) -> "Evidence":
 
 
 def _help(explanation: "Explanation", plan: "Plan") -> "Help":
-    from trainwright.diagnose.outofmemory import help_for
+    from trainwright.diagnose.memory_remedies import help_for
     from trainwright.plan.evaluate import Facts, resolve
 
     facts = resolve(plan)

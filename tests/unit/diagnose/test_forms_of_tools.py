@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from trainwright.diagnose import decide
-from trainwright.diagnose.readers.files import gather
+from trainwright.diagnose.gathering import gather
 from trainwright.diagnose.verdict import Cause
 from trainwright.messages import LANGUAGES, UserError, render
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trainwright.diagnose.outofmemory import explain, from_file, help_for
+from trainwright.diagnose.memory_remedies import help_for
+from trainwright.diagnose.outofmemory import explain, from_file
 from trainwright.messages import LANGUAGES, UserError, render
 
 GIB = 1 << 30

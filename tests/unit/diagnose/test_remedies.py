@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from trainwright.advise.whatif import SAME
-from trainwright.diagnose.outofmemory import Help, Remedy, explain, help_for
+from trainwright.diagnose.memory_remedies import Help, Remedy, help_for
+from trainwright.diagnose.outofmemory import explain
 from trainwright.messages import LANGUAGES, render
 from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts, evaluate, resolve

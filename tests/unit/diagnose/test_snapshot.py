@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainwright.diagnose.outofmemory import Explanation, explained_file
-from trainwright.diagnose.outofmemory.plainpickle import plain_data
 from trainwright.messages import UserError
+from trainwright.plainpickle import plain_data
 
 MIB = 1 << 20
 PLAIN = st.recursive(

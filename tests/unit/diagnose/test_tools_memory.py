@@ -4,7 +4,8 @@
 import pytest
 from pydantic import ValidationError
 
-from trainwright.diagnose.outofmemory import explain, help_for
+from trainwright.diagnose.memory_remedies import help_for
+from trainwright.diagnose.outofmemory import explain
 from trainwright.diagnose.outofmemory.forms import FORMS, Entry
 from trainwright.messages import LANGUAGES, render
 from trainwright.messages.catalogue import known

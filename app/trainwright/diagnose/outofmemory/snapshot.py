@@ -11,10 +11,10 @@ from typing import Any
 
 from trainwright import reading
 from trainwright.diagnose.outofmemory.account import Account, Explanation
-from trainwright.diagnose.outofmemory.plainpickle import plain_data
 from trainwright.diagnose.outofmemory.timeline import RESERVED, change, timeline_of, whole
 from trainwright.diagnose.outofmemory.torch_messages import judged
 from trainwright.messages import Message, UserError
+from trainwright.plainpickle import plain_data
 
 MARK = b"\x80"
 """The first byte of a pickle."""

@@ -1,16 +1,13 @@
-"""Any number of files of any known format, joined into one ``Evidence``."""
+"""One file of any known format."""
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
-from trainwright import ranges, reading
-from trainwright.diagnose import budget, record
-from trainwright.diagnose.evidence import RECORD, Evidence
+from trainwright import reading
+from trainwright.diagnose import record
 from trainwright.diagnose.outofmemory import explain, snapshot
 from trainwright.diagnose.readers import (
     chrome_trace,
@@ -27,13 +24,11 @@ from trainwright.diagnose.readers import (
     trace_stream,
     training_log,
 )
-from trainwright.diagnose.readers.found import Found, gpu_readings
+from trainwright.diagnose.readers.found import Found
 from trainwright.messages import Message, UserError
-from trainwright.quoting import one_line
 
 MOST_TEXT = 256 << 20
 """Largest text other than a trace; assumed: months of a log."""
-MOST_FILES = 1000
 HEAD = 1 << 16
 """Bytes at the start of a file by which a trace is told from other texts."""
 
@@ -80,46 +75,12 @@ class FileRead:
     missed: tuple[Message, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """What all files say together."""
-
-    evidence: Evidence
-    files: tuple[FileRead, ...]
-    budget: budget.Budget | None
-
-
-def gather(sources: Sequence[Path | str]) -> Gathered:
-    """Return what files say together; ``-`` is standard input.
-
-    Where two of them give the same reading, the first file's counts.
+def read(source: Path | str, name: str) -> tuple[FileRead, list[Found]]:
+    """Return what one file is and says, in every format that it holds; ``-`` is standard input.
 
     Raises:
-        UserError: a file cannot be read, is of no known format, or holds impossible figures.
+        UserError: it cannot be read, or is of no known format.
     """
-    if len(sources) > MOST_FILES:
-        raise UserError.of("diagnose.file.too-many", limit=MOST_FILES)
-    files, facts, gpus = [], dict[str, Any](), list[dict[str, Any]]()
-    divided: list[budget.Budget] = []
-    for source in sources:
-        name = reading.STDIN if str(source) == "-" else one_line(str(source), 300)
-        file, parts = _read(source, name)
-        again = bool(facts.get("steps")) and any("steps" in each.facts for each in parts)
-        for found in parts:
-            said = dict(found.facts)
-            gpus = _joined_gpus(gpus, [*said.pop("gpus", []), *gpu_readings(found.gpus)])
-            facts = _joined(facts, said)
-            divided += [found.budget] if found.budget is not None and not again else []
-        _evidence(facts, gpus, name)  # so that the file whose figures are impossible is named
-        missed = Message.of("diagnose.file.steps-already")
-        files.append(replace(file, missed=(*file.missed, missed)) if again else file)
-    evidence = _evidence(facts, gpus, "")
-    best = max(divided, key=lambda each: len(each.shares), default=budget.of(evidence))
-    return Gathered(evidence, tuple(files), best)
-
-
-def _read(source: Path | str, name: str) -> tuple[FileRead, list[Found]]:
-    """Return what one file is and says, in all of the formats that it holds."""
     if str(source) == "-":
         return _from_text(reading.content(source, MOST_TEXT, name, or_stdin=True), name)
     with reading.opened(Path(source), name) as stream:
@@ -217,39 +178,3 @@ def _unknown(text: str, name: str) -> UserError:
     formats = [Message.of(f"diagnose.format.{each.id}") for each in FORMATS]
     known = [Message.of("diagnose.format.chrome-trace"), *formats]
     return UserError.of("diagnose.file-unknown", file=name, known=known)
-
-
-_WHOLE = ("steps", "counters", "loading")
-"""Parts whose figures belong together: they are taken from one file."""
-
-
-def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Return both; where both say something, the first counts."""
-    joined = dict(first)
-    for key, value in second.items():
-        held = joined.get(key)
-        if not held:
-            joined[key] = value
-        elif isinstance(held, dict) and isinstance(value, dict) and key not in _WHOLE:
-            joined[key] = _joined(held, value)
-    return joined
-
-
-def _joined_gpus(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    longer = max(len(first), len(second))
-    padded = [each + [{}] * (longer - len(each)) for each in (first, second)]
-    return [_joined(one, other) for one, other in zip(*padded, strict=True)]
-
-
-def _evidence(facts: dict[str, Any], gpus: list[dict[str, Any]], name: str) -> Evidence:
-    """Return the evidence, judged as a record's is.
-
-    Raises:
-        UserError: a figure is impossible, such as a part that is longer than its step.
-    """
-    document = {"trainwright_record": RECORD, "made_by": "readings"} | facts
-    if gpus:
-        document["gpus"] = gpus
-    if (odd := ranges.first_odd(document)) is not None:
-        raise reading.odd_number(name, *odd)
-    return record.parsed(json.dumps(document), name)

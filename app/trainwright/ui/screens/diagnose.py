@@ -18,15 +18,10 @@ from trainwright.diagnose import budget, predicted, record
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.deciding import deciding
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.outofmemory import (
-    Explanation,
-    Help,
-    explain,
-    explained_file,
-    help_for,
-    is_snapshot,
-)
-from trainwright.diagnose.readers.files import FileRead, Gathered, gather
+from trainwright.diagnose.gathering import Gathered, gather
+from trainwright.diagnose.memory_remedies import Help, help_for
+from trainwright.diagnose.outofmemory import Explanation, explain, explained_file, is_snapshot
+from trainwright.diagnose.readers.files import FileRead
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message, UserError
 from trainwright.plan.schema import Plan

@@ -7,7 +7,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout
 
 from trainwright.diagnose.deciding import Deciding
-from trainwright.diagnose.outofmemory import Explanation, Help
+from trainwright.diagnose.memory_remedies import Help
+from trainwright.diagnose.outofmemory import Explanation
 from trainwright.diagnose.outofmemory.timeline import Timeline
 from trainwright.diagnose.verdict import (
     Cause,
