@@ -4,14 +4,14 @@ from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation,
 from trainwright.advise.choose import (
     advise,
     make_it_fit,
+    splits,
     ways_out,
     with_whole_batch,
+    worth_splitting,
     would_shard,
-    would_split,
 )
 from trainwright.advise.learning_rate import learning_rate_advice
 from trainwright.advise.relax import sharding
-from trainwright.advise.splitting import splittings
 
 __all__ = [
     "Advice",
@@ -23,10 +23,10 @@ __all__ = [
     "learning_rate_advice",
     "make_it_fit",
     "sharding",
-    "splittings",
+    "splits",
     "ways_out",
     "what_becomes",
     "with_whole_batch",
+    "worth_splitting",
     "would_shard",
-    "would_split",
 ]

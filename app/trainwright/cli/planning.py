@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from trainwright.advise import Advice, advise, sharding, splittings, would_shard, would_split
+from trainwright.advise import Advice, advise, sharding, splits, worth_splitting, would_shard
 from trainwright.cli.parsing import option
 from trainwright.cli.progress import ProgressLine
 from trainwright.cli.terminal import Terminal
@@ -111,14 +111,14 @@ def advised(plan: Plan, terminal: Terminal, *, top: int) -> Advice:
     if shared is not None and would_shard(advice):
         facts(shared, terminal)
         advice = advise(plan, found, top=top)
-    for split in splittings(plan, found.machine):
-        if not would_split(plan, found, advice):
-            break
+    for split in worth_splitting(plan, found, advice):
         try:
             facts(split, terminal)
         except UserError:  # the model cannot be split so
             break
         advice = advise(plan, found, top=top)
+        if not splits(advice, split.settings.tensor_degree):
+            break
     return advice
 
 

@@ -75,7 +75,7 @@ def _trace(
 
 
 def _advise(plan: "Plan", facts: "Facts", *, alone: bool = False) -> "Advice":
-    from trainwright.advise import advise, sharding, splittings, would_shard, would_split
+    from trainwright.advise import advise, sharding, splits, worth_splitting, would_shard
     from trainwright.messages import UserError
     from trainwright.plan.evaluate import Pending, resolve
 
@@ -87,12 +87,12 @@ def _advise(plan: "Plan", facts: "Facts", *, alone: bool = False) -> "Advice":
     found, shared = advise(plan, facts, alone=alone), sharding(plan)
     if shared is not None and would_shard(found):
         found = known(shared)
-    for split in splittings(plan, facts.machine):
-        if not would_split(plan, facts, found):
-            break
+    for split in worth_splitting(plan, facts, found):
         try:
             found = known(split)
         except UserError:  # the model cannot be split so
+            break
+        if not splits(found, split.settings.tensor_degree):
             break
     return found
 
