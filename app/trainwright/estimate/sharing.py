@@ -64,7 +64,7 @@ def joining(
         size = float(written[row]) / SCALE
         nbytes += counts[row] * size
         seconds += counts[row] * passed.seconds(size) * passes / 2
-    return nbytes, seconds
+    return float(nbytes), float(seconds)
 
 
 @lru_cache(maxsize=KEPT)

@@ -25,7 +25,7 @@ from trainwright.profile import interpreter, store
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
 from trainwright.worker import client
-from trainwright.workload import FullSettings, Inputs, Settings
+from trainwright.workload import FullSettings, Inputs
 from trainwright.workload.defaults import filled
 from trainwright.workload.settings import Loader
 
@@ -373,21 +373,21 @@ def _on_gpu(
 
 def plan_here(plan: Plan, settings: FullSettings) -> Plan:
     """Return the plan with the same step on one GPU of this computer."""
-    known = settings.model_dump()
-    read = {name: known.pop(name) for name in Loader.model_fields if name in known}
-    loader = Loader(**read) if read.get("num_workers") else Loader(num_workers=0)
-    fixed = {name: known[name] for name in Settings.model_fields if name in known}
-    of_several = ("strategy", "shard_degree", "shard_offload", "tensor_degree")
-    given = {
-        name: value
-        for name, value in fixed.items()
-        if name not in ("kv_cache", "engine", *of_several)
-    }
     effective = settings.micro_batch * settings.accumulation
+    read = {name: getattr(settings, name) for name in Loader.model_fields}
+    decided = {
+        "precision": settings.precision,
+        "micro_batch": settings.micro_batch,
+        "accumulation": settings.accumulation,
+        "loader": Loader(**read) if settings.num_workers else Loader(num_workers=0),
+        "strategy": "single",
+        **dict.fromkeys(("shard_degree", "shard_offload", "tensor_degree")),
+    }
     return plan.model_copy(
         update={
             "machine": MachineChoice(local=True),
-            "settings": Settings(**given, strategy="single", loader=loader),
+            "settings": in_force(plan).model_copy(update=decided),
+            "chosen": {},
             "workload": plan.workload.model_copy(
                 update={"effective_batch": effective, "dataset": None}
             ),

@@ -13,6 +13,7 @@ from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.plan.trial import plan_here
 from trainwright.profile import store
+from trainwright.workload.defaults import filled
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],
@@ -93,8 +94,9 @@ def test_one_gpu_of_this_computer_tries_the_step_without_the_others(
     folder: Path, alone: dict[str, int]
 ) -> None:
     asked = plan(folder, **{"tensor_degree": None, "micro_batch": None} | alone)
-    here = plan_here(asked, resolve(asked).settings).settings
-    assert (here.strategy, here.tensor_degree, here.shard_degree) == ("single", None, None)
+    found = resolve(asked)
+    here = plan_here(asked, found.settings)
+    assert filled(here.settings, here.workload, found.machine.gpu.record).strategy == "single"
 
 
 @pytest.mark.slow
