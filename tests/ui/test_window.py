@@ -614,6 +614,31 @@ def test_a_preference_is_chosen_in_the_form_and_taken_back(opened):
     assert (workload.objective, workload.reference) == (None, None)
 
 
+def test_who_writes_the_answers_is_chosen_where_they_are_written(opened):
+    window = opened()
+    form = window.screen_named("plan").form
+    rows = {row.key: row for group in form._groups for row in group.rows}
+    before = window.session.plan.workload.inputs
+
+    def shown():
+        keys = ("workload.inputs.sequence_length", "workload.rollout.generations", "kept",
+                "settings.generation", "settings.memory_share")  # fmt: skip
+        return [rows[key].applies(window.session.plan) for key in keys]
+
+    assert shown() == [True, False, False, False, False]
+    rows["objective"].control.chosen.emit("grpo")
+    assert shown() == [False, True, True, True, False]
+    rows["settings.generation"].control.chosen.emit("vllm-sleep")
+    rows["workload.rollout.generations"].control.chosen.emit(4)
+    rows["kept"].control.chosen.emit("kept")
+    plan = window.session.plan
+    assert shown()[-1]
+    assert (plan.settings.generation, plan.workload.rollout.generations) == ("vllm-sleep", 4)
+    assert plan.workload.compared == ("adapter-off" if plan.workload.adapts else "model")
+    rows["objective"].control.chosen.emit("next-token")
+    assert window.session.plan.workload.inputs == before
+
+
 def test_a_power_limit_is_kept_with_the_gpu_and_named_by_undo(opened):
     window = opened()
     form = window.screen_named("plan").form

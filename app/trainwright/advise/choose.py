@@ -21,7 +21,7 @@ from trainwright.plan.rollout import answers_of, with_answers
 from trainwright.plan.schema import Plan
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
-from trainwright.workload.settings import Effect
+from trainwright.workload.settings import SHARDED, Effect
 
 _SAME = 1e-9
 """Relative difference below which two times are the same work."""
@@ -332,6 +332,8 @@ def _left_out(search: Search) -> Iterator[Message]:
     fixed, profile = search.plan.settings, search.facts.profile
     if not search.plan.workload.trains:
         return
+    shares = search.facts.machine.gpu_count > 1 and search.plan.workload.objective is None
+    shares = shares and fixed.strategy in (None, *SHARDED)
     moves = fixed.activation_offload is None or fixed.optimizer_offload is None
     left_out = {
         "fused": (
@@ -341,6 +343,8 @@ def _left_out(search: Search) -> Iterator[Message]:
         ),
         "selective": fixed.checkpointing is None and profile.blocks > 0,
         "optimizers": fixed.optimizer is None,
+        # bitsandbytes 0.50, issue 1633: DTensors end in an illegal memory access.
+        "sharded": fixed.optimizer is None and shares,
         "in-backward": fixed.optimizer_in_backward is None,
         "host-memory": moves and search.facts.machine.memory_bytes is None,
         "compile": fixed.compile is None,

@@ -110,10 +110,11 @@ def values(
     shares = gpu_count > 1 and trains and whole % base.ranks_of(gpu_count) == 0
     nvidia = record.vendor == "NVIDIA"
     moves = nvidia and trains and memory_bytes is not None
+    strategies = _strategies(workload, base)
     found: dict[str, tuple[Any, ...]] = {
         "precision": _precisions(workload, record),
-        "strategy": _strategies(base) if shares else ("single",),
-        "shard_degree": _degrees(base, gpu_count, nodes),
+        "strategy": strategies if shares else ("single",),
+        "shard_degree": _degrees(strategies, base, gpu_count, nodes),
         "batch": tuple(batches(base, workload, 1)),
         "attention": ("sdpa", "eager") if profile.kernels else ("sdpa",),
         "channels_last": (False, True) if _convolutional(profile) else (False,),
@@ -128,16 +129,23 @@ def values(
     return {key: _with_own(key, known, settings, base) for key, known in found.items()}
 
 
-def _strategies(base: FullSettings) -> tuple[str, ...]:
-    """Return whole copies and shares of them; of shares that the plan asks for, those alone."""
+def _strategies(workload: Workload, base: FullSettings) -> tuple[str, ...]:
+    """Return whole copies and shares of them; of shares that the plan asks for, those alone.
+
+    How GPUs share a reference, or what writes answers, is not planned.
+    """
+    if workload.objective is not None:
+        return ("ddp",)
     return (base.strategy,) if base.shards else ("ddp", "fsdp2")
 
 
-def _degrees(base: FullSettings, gpu_count: int, nodes: int) -> tuple[int | None, ...]:
+def _degrees(
+    strategies: tuple[str, ...], base: FullSettings, gpu_count: int, nodes: int
+) -> tuple[int | None, ...]:
     """Return the copies worth comparing: one over all GPUs, and one in each computer."""
     each = gpu_count // nodes
     alone = base.shard_offload or base.tensor_degree is not None
-    copies = "fsdp2" in _strategies(base) and not alone and 1 < each < gpu_count
+    copies = "fsdp2" in strategies and not alone and 1 < each < gpu_count
     return (None, each) if copies else (None,)
 
 

@@ -177,6 +177,15 @@ def test_structures_that_were_not_traced_are_named(make_case: Any) -> None:
     assert named == ["precision: bf16"]
 
 
+def test_optimizers_that_do_not_take_shares_are_named(make_case: Any) -> None:
+    def left_out(gpus: int) -> set[str]:
+        notes = advised(make_case(count=gpus)).notes
+        found = (note for note in notes if note.id == "advise.not-compared")
+        return {value.id for note in found for value in note.values["values"]}
+
+    assert left_out(2) - left_out(1) == {"advise.not-compared.sharded"}
+
+
 def test_no_gpu_that_was_asked_for_is_left_idle(make_case: Any) -> None:
     wide = dict(blocks=4, hidden=4096, wide=16384)
     for gpu, shape, batch, length in (("rtx-4090", wide, 4, 64), ("h100-80gb", {}, 96, 2048)):

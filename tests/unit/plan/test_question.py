@@ -395,3 +395,24 @@ def test_a_preference_needs_a_model_of_text() -> None:
     asked = {"model": {"preset": "vit-b16"}, "workload__task": "full", "workload__lora": None}
     images = plan(**asked, workload__inputs={}, workload__objective="dpo")
     assert "workload.objective" in refusal(images)
+
+
+def test_answers_that_are_written_take_the_length_of_a_sample_apart() -> None:
+    asked = plan(workload__objective="grpo")
+    inputs = asked.workload.inputs
+    assert (inputs.sequence_length, inputs.prompt_tokens, inputs.new_tokens) == (None, 1024, 1024)
+    found = ask(with_keys(asked, {"settings.micro_batch": 1}))
+    assert (found.spec.method.prompt, found.spec.single) == (1024, False)
+    assert found.inputs.sequence_length == 2048
+    assert not [note for note in found.notes if note.values.get("value") == 2048]
+    back = with_keys(asked, {"workload.objective": None})
+    assert back.workload.inputs == EXAMPLE.workload.inputs
+
+
+@pytest.mark.parametrize(("named", "near"), [("kto", "dpo"), ("orpo", "dpo"), ("ppo", "grpo")])
+def test_an_objective_that_is_not_planned_is_refused_with_the_nearest(
+    named: str, near: str
+) -> None:
+    with pytest.raises(UserError, match=f"{named} is not planned.* {near}") as error:
+        plan(workload__objective=named)
+    assert len(render(error.value.message, "ko").splitlines()) == 1

@@ -340,9 +340,6 @@ def test_the_librarys_own_loop_has_the_traced_peak(run, case):
     for phase in real:
         error = traced[phase] / real[phase] - 1
         print(f"{case}, {phase}: real {real[phase]:,} B, traced {traced[phase]:,} B, {error:+.3%}")
-    writing = traced.pop("writing", 0)
-    # The library makes masks of the prompts, though nothing of them is padding.
-    assert writing == pytest.approx(real.pop("writing", 0), rel=0.03)
     assert traced == pytest.approx(real, rel=0.005)
 
 

@@ -57,6 +57,9 @@ def test_a_preference_is_trained_by_trls_own_step() -> None:
     assert settings.recipe == "trl-dpo"
     assert (settings.cross_entropy, settings.checkpointing) == ("tiled", "full")
     assert settle({"checkpointing": "none"}, objective="dpo").checkpointing == "none"
+    policy = settle({"generation": "vllm"}, objective="grpo")
+    assert (policy.recipe, policy.beside) == ("trl-grpo", 0.3)
+    assert settle(objective="grpo").beside == 0
     reward = settle(objective="reward")
     assert (reward.recipe, reward.cross_entropy) == ("trl-reward", "full")
 
@@ -93,6 +96,14 @@ def test_what_a_policy_is_compared_with_follows_from_the_task(
         ({"strategy": "fsdp2"}, {"objective": "dpo", "gpus": 2}, "single, ddp"),
         ({}, {"objective": "dpo", "inputs": {"batching": "packed"}}, "padded"),
         ({}, {"objective": "dpo", "inputs": {"images": 1}}, "workload.inputs.images"),
+        ({}, {"objective": "grpo", "effective_batch": 12}, "take 8, 16"),
+        ({}, {"objective": "grpo", "reference": "precomputed"}, "workload.reference"),
+        ({}, {"objective": "grpo", "task": "lora", "reference": "model"}, "workload.reference"),
+        ({}, {"objective": "grpo", "inputs": {"sequence_length": 8}}, "prompt_tokens"),
+        ({"memory_share": 0.4}, {"objective": "grpo"}, "settings.memory_share"),
+        ({"generation": "vllm"}, {"objective": "dpo"}, "settings.generation"),
+        ({}, {"inputs": {"new_tokens": 8}}, "workload.inputs.new_tokens"),
+        ({}, {"rollout": {"generations": 4}}, "workload.rollout"),
     ],
 )
 def test_what_an_objective_does_not_go_with_is_refused_in_one_line(

@@ -6,6 +6,7 @@ compares with both. Every answer is as long as it may be.
 """
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -36,11 +37,24 @@ def reinforce(
         frozen: the reference model, where that is what the policy is compared with.
     """
     policy = Policy(subject.model, reference, prompt, rows, frozen)
-    policy.prompts = subject.batch
+    policy.prompts = _prompts(subject)
     subject.loss = subject.policy = policy
     subject.batch, subject.reference = _answers(subject.batch, prompt, bool(reference)), frozen
     if frozen is not None:
         subject.model.add_module("reference", frozen.requires_grad_(False))
+
+
+def _prompts(subject: Subject) -> Make:
+    """Return what makes prompts as ``generate`` gives them: with the place of each token."""
+    make = subject.batch
+    placed = "position_ids" in inspect.signature(subject.model.forward).parameters
+
+    def batch(size: int, length: int) -> step.Batch:
+        inputs = make(size, length).inputs
+        places = {"position_ids": torch.zeros_like(inputs["input_ids"])} if placed else {}
+        return step.Batch(inputs | places, {})
+
+    return batch
 
 
 def _answers(make: Make, prompt: int, compared: bool) -> Make:

@@ -222,10 +222,10 @@ class Run:
         """Trace how a policy writes answers, and what gives them their log-probabilities."""
         recorder, policy = self.recorder, self.subject.policy
         with recorder.quiet():
-            host = step.Batch(policy.prompts(batch, sequence).inputs, {})
-            one = step.Batch(policy.prompts(batch, 1).inputs, {})
+            first, later = policy.prompts(batch, sequence), policy.prompts(batch, 1)
+            host = step.Batch(self.subject.batch(batch, sequence).inputs, {})
         with policy.writing():
-            segments = self._written({"prefill": host, "decode": one})
+            segments = self._written({"prefill": first, "decode": later})
         for name, score in policy.scorers.items():
             with recorder.record("data") as segments[name], torch.no_grad():
                 inputs = self._on_device(host, "score").inputs
