@@ -70,6 +70,31 @@ def test_the_known_faults_of_rigs_are_named():
     assert "error" in verdicts(seven, "W7").values()  # nine plugs for fourteen sockets
 
 
+SOUND = {
+    "an RTX 4090 with three drives": (
+        "rtx-4090", 1, "i9-14900k", "asus-rog-maximus-z790-hero", "seasonic-focus-gx-1000-atx-3.1",
+        "antec-c8", "corsair-dominator-titanium-ddr5-6600-cl32-2x32gb",
+    ),
+    "four modules on AM5": (
+        "rtx-4090", 1, "ryzen-9-7950x", "asus-proart-x670e-creator-wifi", "corsair-rm1000x-2024",
+        "fractal-design-meshify-2", "corsair-vengeance-ddr5-6000-cl30-2x48gb",
+    ),
+    "two RTX 5090 on a desktop board": (
+        "rtx-5090", 2, "ryzen-9-9950x", "gigabyte-x870e-aorus-master",
+        "seasonic-prime-tx-1600-atx-3.1", "fractal-design-meshify-2-xl",
+        "corsair-vengeance-ddr5-6000-cl30-2x32gb",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("parts", SOUND.values(), ids=SOUND)
+def test_a_rig_that_runs_is_not_said_to_be_impossible(parts):
+    gpu, count, cpu, board, psu, case, kit = parts
+    memory = ((find_part("memory", kit), 2 if gpu == "rtx-4090" else 1),)
+    build = rig(count, gpu=gpu, cpu=cpu, board=board, psu=psu, case=case, memory=memory)
+    assert not [check for check in checks(build, TRAINING) if check.verdict == "error"]
+
+
 def remedies(build, *rules):
     found = [one.remedy for one in checks(build, TRAINING) if one.rule in rules and one.remedy]
     return [dict(remedy.values) for remedy in found]
