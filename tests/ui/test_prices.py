@@ -197,17 +197,18 @@ def test_undo_and_redo_go_through_prices_lists_and_the_rate_and_leave_others_alo
     screen.list.keep.click()
     both = {one.part for one in kept.load().observations}
     assert {"rtx-4090", "rtx-3090", "rtx-5090"} <= both
-    screen.undo.click()  # the list
+    undo, redo = (screen.window().tools[name] for name in ("undo", "redo"))
+    undo.click()  # the list
     assert {one.part for one in kept.load().observations} == {"rtx-4090", "rtx-3090"}
     assert waiting.load().rows == ()
     QTest.keyClick(screen, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)  # the rate
     assert exchange.load()[0] is None
-    screen.undo.click()
+    undo.click()
     assert kept.load().observations == (theirs,)
-    assert not screen.undo.isEnabled()
+    assert not undo.isEnabled()
     for _ in range(3):
-        assert screen.redo.isEnabled()
-        screen.redo.click()
+        assert redo.isEnabled()
+        redo.click()
     assert {one.part for one in kept.load().observations} == both
     assert exchange.load()[0].krw_per_usd == 1450
     assert len(waiting.load().rows) == 2
@@ -218,6 +219,7 @@ def test_a_price_withdrawn_by_mistake_comes_back(screen):
     before = kept.load().observations
     screen.kept.withdraw.click()
     assert kept.load().observations == ()
-    screen.undo.click()
+    assert screen.window().actions_by_id["undo"].text() == "Undo: Prices"
+    screen.window().tools["undo"].click()
     assert kept.load().observations == before
     assert screen.kept.table.model().rowCount() == 1

@@ -79,14 +79,14 @@ def test_it_begins_by_itself_once_and_never_while_a_dialog_is_open(opened, prefe
 
 def test_a_dialog_ends_it_and_another_language_takes_it_away(opened):
     window = opened(plan=None)
-    window.show_tour()
+    touring.show(window)
     window.actions_by_id["about"].trigger()
     walk.spin(50)
     assert tours(window) == []
     assert touring.show(window) is None  # the dialog is still there
     window.findChild(QuestionDialog).accept()
     walk.spin(50)
-    window.show_tour()
+    touring.show(window)
     assert len(tours(window)) == 1
     window.actions_by_id["language"].trigger()
     walk.spin(50)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from trainwright.ui.i18n import tr
 from trainwright.ui.tips import plain_tip
@@ -105,6 +105,17 @@ def name(bound: Mapping[str, QAction]) -> None:
         bound[action.id].setText(action.text.replace("&", "&&"))
         bound[action.id].setToolTip(plain_tip(action.tip))
         bound[action.id].setStatusTip(action.tip)
+
+
+def menu(bound: Mapping[str, QAction], parent: QWidget) -> QMenu:
+    """Return a menu of all actions, a title for each group."""
+    made = QMenu(parent)
+    for group in GROUPS:
+        below = made.addMenu(tr(f"ui.group.{group}"))
+        for action in ACTIONS:
+            if action.group == group:
+                below.addAction(bound[action.id])
+    return made
 
 
 def _plain(callback: Callable[[], object]) -> Callable[[], None]:

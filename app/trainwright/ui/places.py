@@ -58,11 +58,15 @@ def screen(place: str, window: "Window") -> QWidget:
     if place == "prices":
         from trainwright.ui.screens.prices import PricesScreen
 
-        return PricesScreen()
+        prices = PricesScreen()
+        prices.stepped.connect(window.show_history)
+        return prices
     if place == "mig":
         from trainwright.ui.screens.mig import MigScreen
 
-        return MigScreen(session, window.core)
+        mig = MigScreen(session, window.core)
+        mig.stepped.connect(window.show_history)
+        return mig
     if place == "diagnose":
         from trainwright.ui.screens.diagnose import DiagnoseScreen
 

@@ -20,7 +20,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QVBoxLayout, QWidget
 
 from trainwright import __version__
 from trainwright.data import resources
@@ -33,6 +33,7 @@ from trainwright.ui.preferences import Preferences
 from trainwright.ui.screens.start import StartScreen
 from trainwright.ui.tasks import end_below
 from trainwright.ui.tips import plain_tip
+from trainwright.ui.touring import show as show_tour
 from trainwright.ui.widgets.base import Door, Pane
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.notice import Notice
@@ -41,6 +42,7 @@ from trainwright.ui.widgets.topbar import StatusBar, TopBar
 
 if TYPE_CHECKING:
     from trainwright.ui.filing import Filing
+    from trainwright.ui.history import History
     from trainwright.ui.live import Live
     from trainwright.ui.session import Session
     from trainwright.ui.widgets.picker import Option
@@ -94,7 +96,7 @@ class Window(QMainWindow):
             "language": self.switch_language,
             "full-screen": self.switch_full_screen,
             "learn": partial(self.teach, "quantisation"),
-            "tour": self.show_tour,
+            "tour": partial(show_tour, self),
             "shortcuts": partial(asking.show_shortcuts, self),
             "diagnostics": self.offer_diagnostics,
             "about": partial(asking.show_about, self),
@@ -136,7 +138,7 @@ class Window(QMainWindow):
         self.tools["make-it-fit"] = self._tool("make-it-fit", "secondary")
         self.tools["go-export"] = self._tool("go-export", "primary")
         more = Button("", "ghost", "dots-three", name=tr("ui.menu"), tip=tr("ui.menu.tip"))
-        more.setMenu(self._menu(more))
+        more.setMenu(actions.menu(self.actions_by_id, more))
         self.tools["more"] = more
         bar = TopBar(*self.tools.values())
         bar.search.clicked.connect(self.open_palette)
@@ -148,15 +150,6 @@ class Window(QMainWindow):
                         name=action.text, tip=f"{action.tip} ({action.shortcut})")  # fmt: skip
         button.clicked.connect(self.actions_by_id[id].trigger)
         return button
-
-    def _menu(self, parent: QWidget) -> QMenu:
-        menu = QMenu(parent)
-        for group in actions.GROUPS:
-            below = menu.addMenu(tr(f"ui.group.{group}"))
-            for action in actions.ACTIONS:
-                if action.group == group:
-                    below.addAction(self.actions_by_id[action.id])
-        return menu
 
     def rebuild(self) -> None:
         """Make all views anew: another language, another theme."""
@@ -186,6 +179,7 @@ class Window(QMainWindow):
         entered = getattr(self._screens[place], "entered", None)
         if entered is not None:
             entered()
+        self.show_history()
 
     @property
     def live(self) -> "Live":
@@ -275,15 +269,7 @@ class Window(QMainWindow):
             self.actions_by_id[id].setEnabled(plan is not None)
             if id in self.tools:
                 self.tools[id].setEnabled(plan is not None)
-        for id, label in (
-            ("undo", session.undo_label if session else None),
-            ("redo", session.redo_label if session else None),
-        ):
-            self.actions_by_id[id].setEnabled(label is not None)
-            self.tools[id].setEnabled(label is not None)
-            text = tr(f"ui.action.{id}.named", what=say(label)) if label else tr(f"ui.action.{id}")
-            self.actions_by_id[id].setText(text.replace("&", "&&"))  # no shortcut of a name
-            self.tools[id].setToolTip(plain_tip(text))
+        self.show_history()
         if session is None or plan is None:
             self.top.title.show_document("Trainwright", "", tr("ui.tagline"), saved=True)
             self.setWindowTitle("Trainwright")
@@ -299,6 +285,23 @@ class Window(QMainWindow):
             self.setWindowTitle(f"{named}[*] – Trainwright")
             self.setWindowModified(session.unsaved)
         self._show_answer()
+
+    @property
+    def _history(self) -> "History | Session | None":
+        """What undo and redo act on: the steps of the place, or else those of the plan."""
+        own: History | None = getattr(self._screens.get(self.place), "history", None)
+        return own or self.session
+
+    def show_history(self) -> None:
+        """Name what undo and redo would do."""
+        known = self._history
+        for id in ("undo", "redo"):
+            label = getattr(known, f"{id}_label") if known is not None else None
+            self.actions_by_id[id].setEnabled(label is not None)
+            self.tools[id].setEnabled(label is not None)
+            text = tr(f"ui.action.{id}.named", what=say(label)) if label else tr(f"ui.action.{id}")
+            self.actions_by_id[id].setText(text.replace("&", "&&"))  # no shortcut of a name
+            self.tools[id].setToolTip(plain_tip(text))
 
     def _show_answer(self) -> None:
         report = self.session.report if self.session else None
@@ -368,13 +371,13 @@ class Window(QMainWindow):
 
     def undo(self) -> None:
         """Take the last edit back."""
-        if self.session is not None:
-            self.session.undo()
+        if self._history is not None:
+            self._history.undo()
 
     def redo(self) -> None:
         """Do the edit again that was taken back."""
-        if self.session is not None:
-            self.session.redo()
+        if self._history is not None:
+            self._history.redo()
 
     def make_it_fit(self) -> None:
         """Take the best settings that fit."""
@@ -442,12 +445,6 @@ class Window(QMainWindow):
     def switch_full_screen(self) -> None:
         """Fill the screen, or go back."""
         self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
-
-    def show_tour(self) -> None:
-        """Show what is where."""
-        from trainwright.ui.touring import show
-
-        show(self)
 
     def offer_diagnostics(self) -> None:
         """Save what helps with a fault report."""

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QEvent, QPoint, QSize
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QPoint, QSize, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.catalog import GpuRecord
@@ -22,6 +22,7 @@ from trainwright.plan.evaluate import Facts, Pending
 from trainwright.plan.schema import Plan
 from trainwright.ui import tokens
 from trainwright.ui.core import Core
+from trainwright.ui.history import History
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.screens.migcommands import CommandsCard, WaysCard
 from trainwright.ui.screens.migdesk import (
@@ -45,11 +46,13 @@ from trainwright.ui.widgets.base import SCROLL_BAR, Heading, Label, Scroll, Surf
 from trainwright.ui.widgets.migboard import Strip
 from trainwright.ui.widgets.migpalette import ProfileRow, RowHeads
 from trainwright.ui.widgets.migstrips import Strips
-from trainwright.ui.widgets.undokeys import claims, redoes, undoes
 
 
 class MigScreen(QWidget):
     """The board above, palette and jobs below it, ways and commands at the right."""
+
+    stepped = Signal()
+    """There is something else to undo."""
 
     def __init__(self, session: Session, core: Core) -> None:
         super().__init__()
@@ -373,6 +376,7 @@ class MigScreen(QWidget):
             row.show_sketch(self.sketch)
         self.undo.setEnabled(bool(drawn.past))
         self.redo.setEnabled(bool(drawn.ahead))
+        self.stepped.emit()
         self.empty.setEnabled(not drawn.empty)
         here = self._here()
         on = [at < len(here) and here[at].on for at in range(len(drawn.sketches))]
@@ -479,20 +483,18 @@ class MigScreen(QWidget):
         self.jobs.arrange.setEnabled(True)
         self.jobs.tell(problem)
 
-    # Undo by the usual keys belongs to the board while it is in use
+    @property
+    def history(self) -> History:
+        """The steps of the board."""
+        drawn, board = self.boards, Message.of("ui.history.board")
+        return History(
+            board if drawn.past else None,
+            board if drawn.ahead else None,
+            lambda: self._put(boards.undo(drawn)),
+            lambda: self._put(boards.redo(drawn)),
+        )
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.LayoutRequest:
             self._fold()  # least widths changed
-        if claims(event):
-            event.accept()
-            return True
         return super().event(event)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if undoes(event):
-            self._put(boards.undo(self.boards))
-        elif redoes(event):
-            self._put(boards.redo(self.boards))
-        else:
-            super().keyPressEvent(event)

@@ -6,8 +6,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QEvent, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.messages import Message, UserError
@@ -20,6 +19,7 @@ from trainwright.prices.imports.preview import Preview, preview
 from trainwright.prices.observation import SECOND_HAND
 from trainwright.prices.shipped import Part, part_kind
 from trainwright.ui import asking, tokens
+from trainwright.ui.history import History
 from trainwright.ui.i18n import language, tr
 from trainwright.ui.money import exact
 from trainwright.ui.screens.form import row_label
@@ -33,7 +33,6 @@ from trainwright.ui.widgets.controls import Combo, Segmented
 from trainwright.ui.widgets.entry import Entry, TextBox
 from trainwright.ui.widgets.table import Cell, RowTable
 from trainwright.ui.widgets.table import Heading as Column
-from trainwright.ui.widgets.undokeys import claims, redoes, undoes
 
 CONDITIONS = ("new", "used", "refurbished", "overseas", "bulk")
 _AGE_ICON = {
@@ -49,6 +48,8 @@ class PricesScreen(Scroll):
 
     changed = Signal()
     """What parts cost is another thing now."""
+    stepped = Signal()
+    """There is something else to undo."""
 
     def __init__(self) -> None:
         body = QWidget()
@@ -65,7 +66,7 @@ class PricesScreen(Scroll):
         column = QVBoxLayout(inner)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(tokens.L)
-        column.addLayout(self._head())
+        column.addWidget(Label(Message.of("ui.place.prices"), px=tokens.DISPLAY, weight=600))
         lead = Label(Message.of("prices.screen.lead"), px=tokens.SECTION, colour="text2", wrap=True)
         column.addWidget(lead)
         sides = QHBoxLayout()
@@ -89,20 +90,16 @@ class PricesScreen(Scroll):
         self.list.hide()
         self._connect()
 
-    def _head(self) -> QHBoxLayout:
-        line = QHBoxLayout()
-        line.setSpacing(tokens.S)
-        line.addWidget(Label(Message.of("ui.place.prices"), px=tokens.DISPLAY, weight=600))
-        line.addStretch(1)
-        says = Message.of("prices.screen.undo"), Message.of("prices.screen.redo")
-        self.undo = Button("", "ghost", "arrow-u-up-left", name=says[0], tip=says[0])
-        self.redo = Button("", "ghost", "arrow-u-up-right", name=says[1], tip=says[1])
-        self.undo.clicked.connect(lambda: self._step(self._steps.undo))
-        self.redo.clicked.connect(lambda: self._step(self._steps.redo))
-        for button in (self.undo, self.redo):
-            button.setEnabled(False)
-            line.addWidget(button)
-        return line
+    @property
+    def history(self) -> History:
+        """The steps of prices, waiting rows and the rate."""
+        prices = Message.of("ui.history.prices")
+        return History(
+            prices if self._steps.past else None,
+            prices if self._steps.ahead else None,
+            lambda: self._step(self._steps.undo),
+            lambda: self._step(self._steps.redo),
+        )
 
     def _step(self, take: Callable[[], None]) -> None:
         """Undo, or do again."""
@@ -111,20 +108,6 @@ class PricesScreen(Scroll):
         except UserError as error:
             self.kept.refuse(error.message)
         self._changed()
-
-    def event(self, event: QEvent) -> bool:
-        if claims(event):
-            event.accept()
-            return True
-        return super().event(event)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if undoes(event):
-            self._step(self._steps.undo)
-        elif redoes(event):
-            self._step(self._steps.redo)
-        else:
-            super().keyPressEvent(event)
 
     def _connect(self) -> None:
         self.paste.wanted.connect(self._read)
@@ -176,8 +159,7 @@ class PricesScreen(Scroll):
 
     def _changed(self) -> None:
         self.entered()
-        self.undo.setEnabled(bool(self._steps.past))
-        self.redo.setEnabled(bool(self._steps.ahead))
+        self.stepped.emit()
         self.changed.emit()
 
 

@@ -18,13 +18,6 @@ def redoes(event: QKeyEvent) -> bool:
     return again or event.matches(QKeySequence.StandardKey.Redo)
 
 
-def claims(event: QEvent) -> bool:
-    """Return whether a place that has its own history takes this key from the window."""
-    if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.ShortcutOverride:
-        return False
-    return undoes(event) or redoes(event)
-
-
 def left_to_window(event: QEvent, *, typing: bool) -> bool:
     """Return whether a field leaves this key to the window's undo and redo.
 
