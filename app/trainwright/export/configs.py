@@ -137,9 +137,19 @@ def headed(
     commands: Sequence[str],
     made_for: Mapping[str, str],
     lost: Sequence[Message],
+    remarks: Sequence[Message] = (),
 ) -> str:
     """Return a YAML file below its block of comments."""
-    above = head(plan, settings, reasons, language, commands=commands, made_for=made_for, lost=lost)
+    above = head(
+        plan,
+        settings,
+        reasons,
+        language,
+        commands=commands,
+        made_for=made_for,
+        lost=lost,
+        remarks=remarks,
+    )
     return above + dump(dict(data))
 
 

@@ -1,9 +1,11 @@
 """Target ``llamafactory``: the YAML file of ``llamafactory-cli train``."""
 
+import os
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
-from trainwright.export import configs, hf_trainer
+from trainwright.export import configs, hf_trainer, programs
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
 from trainwright.export.lost import Replacements, carried, lost
@@ -17,7 +19,9 @@ made_for: Mapping[str, str] = {
     "llamafactory": ">=0.9.5,<0.10",
     "transformers": ">=4.55,<=5.6",
 }
-FILE = "llamafactory.yaml"
+FILE, INFO = "llamafactory.yaml", "dataset_info.json"
+LISTED = "train"
+"""What the list calls a data set of one's own."""
 OWN = {"recipe": "hf-trainer", "loss_in_model": True}
 KERNELS = {"eager": "disabled", "sdpa": "sdpa", "flash": "fa2"}
 REPLACED: Replacements = {
@@ -52,13 +56,30 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
         commands=(f"{several}llamafactory-cli train {FILE}",),
         made_for=made_for,
         lost=not_expressible(plan, settings),
+        remarks=(Message.of("export.remark.llamafactory"),) if _own_data(plan) else (),
     )
-    return configs.single(FILE, text)
+    return {FILE: text, **_listed_data(plan)}
 
 
 def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
     """Return what the file leaves out or replaces, one message each."""
     return lost(plan, settings, REPLACED, OWN)
+
+
+def _own_data(plan: Plan) -> bool:
+    """Return whether the data set is a file or folder, and not a name that LLaMA-Factory lists."""
+    return "/" in (name := configs.data_name(plan)) or bool(PurePath(name).suffix)
+
+
+def _listed_data(plan: Plan) -> Files:
+    """Return the list that names a data set of one's own: data/parser.py, get_dataset_list."""
+    if not _own_data(plan):
+        return {}
+    columns = {"prompt": "prompt", "response": "completion"}
+    if plan.workload.task == "pretrain":
+        columns = {"prompt": "text"}
+    path = os.path.abspath(os.path.expanduser(configs.data_name(plan)))
+    return {INFO: programs.configuration({LISTED: {"file_name": path, "columns": columns}})}
 
 
 def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
@@ -78,7 +99,11 @@ def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "do_train": True,
         **_adapters(plan, settings),
         "flash_attn": KERNELS[settings.attention],
-        "dataset": configs.data_name(plan),
+        **(
+            {"dataset": LISTED, "dataset_dir": "."}
+            if _own_data(plan)
+            else {"dataset": configs.data_name(plan)}
+        ),
         "template": "default",
         "cutoff_len": configs.length(plan),
         "packing": plan.workload.inputs.batching == "packed",

@@ -1,0 +1,82 @@
+"""What is written for TRL, LLaMA-Factory and axolotl trains in them, for two steps on the CPU.
+
+Two of them need older libraries, which ``OLD_LIBRARIES`` points to: ``make recipes`` installs them.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from exporting import LLAMA, plan, put, settings, start
+
+from trainwright.plan.edit import with_keys
+
+pytestmark = pytest.mark.slow
+OLD = os.environ.get("OLD_LIBRARIES")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Rows with all columns that one of the tools reads."""
+    (tmp_path / "data").mkdir()
+    words = [" ".join(str(1 + row * word % 63) for word in range(12)) for row in range(40)]
+    rows = [{"text": one, "prompt": one[:9], "completion": one[9:]} for one in words]
+    text = "\n".join(map(json.dumps, rows))
+    (tmp_path / "data" / "train.jsonl").write_text(text, encoding="utf-8")
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A tiny language model with random weights and a tokenizer of words."""
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    words = {word: number for number, word in enumerate(["</s>", *map(str, range(1, 64))])}
+    kind = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="1"))
+    kind.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=kind, eos_token="</s>", pad_token="</s>"
+    ).save_pretrained(tmp_path / "model")
+    config = transformers.LlamaConfig.from_dict(LLAMA)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def written(folder: Path, target: str, model: Path, data: Path, task: str) -> Path:
+    asked = plan({"hf": str(model / "config.json")}, task)
+    given = with_keys(asked, {"workload.dataset": {"path": str(data)}})
+    return put(folder / "내 실험", target, given, settings(checkpointing="full"))
+
+
+def steps_of(folder: Path) -> int:
+    state = folder / "checkpoints" / "checkpoint-2" / "trainer_state.json"
+    return int(json.loads(state.read_text(encoding="utf-8"))["global_step"])
+
+
+@pytest.mark.parametrize("task", ["full", "lora"])
+def test_trl_trains_by_its_file(tmp_path: Path, model: Path, data: Path, task: str) -> None:
+    pytest.importorskip("trl")
+    folder = written(tmp_path, "trl", model, data, task)
+    program = [sys.executable, "-m", "trl.scripts.sft", "--config", "sft.yaml"]
+    done = start([*program, "--max_steps", "2", "--use_cpu", "true"], folder)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert steps_of(folder) == 2
+
+
+@pytest.mark.skipif(OLD is None, reason="make recipes installs LLaMA-Factory")
+@pytest.mark.parametrize("task", ["pretrain", "full", "lora"])
+def test_llama_factory_trains_by_its_file(
+    tmp_path: Path, model: Path, data: Path, task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = written(tmp_path, "llamafactory", model, data, task)
+    site = Path(str(OLD)) / "llama-factory" / "site-packages"
+    (tmp_path / "sound").mkdir()
+    (tmp_path / "sound" / "torchaudio.py").touch()  # imported, and used for sound alone
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), str(tmp_path / "sound")]))
+    monkeypatch.setenv("DISABLE_VERSION_CHECK", "1")
+    program = [sys.executable, "-m", "llamafactory.cli", "train", "llamafactory.yaml"]
+    done = start([*program, "max_steps=2", "use_cpu=true"], folder)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert steps_of(folder) == 2
