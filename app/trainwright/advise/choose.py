@@ -92,10 +92,17 @@ def worth_tracing(
 ) -> Iterator[Pending]:
     """Yield what must be traced before the advice can compare it, where that may help.
 
-    Weights shared out, and adapters or fewer bits where nothing fits.
+    Weights shared out, a recipe's step with and without checkpointing, and adapters or fewer bits
+    where nothing fits.
     """
     shared = relax.sharding(plan)
     wanted = [shared] if shared is not None and _would_shard(advice) else []
+    if plan.settings.recipe is not None and plan.settings.checkpointing is None:
+        levels = ({"checkpointing": level} for level in ("none", "full"))
+        wanted += [
+            plan.model_copy(update={"settings": plan.settings.model_copy(update=level)})
+            for level in levels
+        ]
     for one in (*wanted, *(() if advice.choices else relax.smaller_tasks(plan))):
         try:
             found = by(one)
@@ -103,6 +110,12 @@ def worth_tracing(
             continue
         if isinstance(found, Pending):
             yield found
+
+
+def untraced(pending: Pending, error: UserError) -> Message:
+    """Return that a way out was not compared, because its step could not be traced."""
+    way = pending.spec.task if not pending.settings.shards else pending.settings.strategy
+    return Message.of("advise.untraced", way=way, problem=error.message)
 
 
 def _would_shard(advice: Advice) -> bool:
@@ -212,7 +225,9 @@ def _not_considered(search: Search, *, obeying: bool = True) -> tuple[Message, .
             continue  # the plan rules it out anyway
         traced = ("precision", "strategy", "attention", "channels_last", "cross_entropy")
         other = [key for key in traced if getattr(candidate, key) != getattr(base, key)]
-        if candidate.checkpointing == "selective":
+        recomputes = [one.checkpointing != "none" for one in (candidate, base)]
+        differs = base.recipe is not None and recomputes[0] is not recomputes[1]
+        if candidate.checkpointing == "selective" or differs:
             other.append("checkpointing")
         if traced_as(candidate.optimizer) != traced_as(base.optimizer):
             other.append("optimizer")

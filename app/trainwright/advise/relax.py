@@ -309,7 +309,7 @@ def _smaller_preset(search: Search) -> Iterator[Relaxation]:
 
 
 def _bigger_gpu(search: Search) -> Iterator[Relaxation]:
-    """Yield the smallest GPU of the catalog that fits, of the same maker."""
+    """Yield the smallest GPU of the catalog that fits, of the same maker, the same kind first."""
     short, machine = shortage(search), search.facts.machine
     if short is None:
         return
@@ -321,7 +321,12 @@ def _bigger_gpu(search: Search) -> Iterator[Relaxation]:
         if record.memory_bytes.value >= needed
         and record.segment in ("consumer", "workstation", "datacenter")
     ]
-    records.sort(key=lambda record: (record.memory_bytes.value, -_speed(record), record.id))
+
+    def order(record: GpuRecord) -> tuple[float, bool, float, str]:
+        other = record.segment != own.segment
+        return record.memory_bytes.value, other, -_speed(record), record.id
+
+    records.sort(key=order)
     for record in records[:_GPUS_TRIED]:
         gpu = GpuChoice(id=record.id, count=machine.gpu_count)
         choice = search.plan.machine.model_copy(update={"gpus": (gpu,)})

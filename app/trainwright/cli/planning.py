@@ -2,12 +2,12 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
 
-from trainwright.advise import Advice, advise, worth_tracing
+from trainwright.advise import Advice, advise, untraced, worth_tracing
 from trainwright.cli.parsing import option
 from trainwright.cli.progress import ProgressLine
 from trainwright.cli.terminal import Terminal
@@ -107,10 +107,15 @@ def advised(plan: Plan, terminal: Terminal, *, top: int) -> Advice:
     """
     found = facts(plan, terminal)
     advice = advise(plan, found, top=top)
-    wanted = tuple(worth_tracing(plan, advice))
-    for pending in wanted:
-        traced(pending, plan.name, terminal)
-    return advise(plan, found, top=top) if wanted else advice
+    known, unknown = False, []
+    for pending in worth_tracing(plan, advice):
+        try:
+            traced(pending, plan.name, terminal)
+            known = True
+        except UserError as error:  # a package that only this way out needs, for one
+            unknown.append(untraced(pending, error))
+    advice = advise(plan, found, top=top) if known else advice
+    return replace(advice, notes=(*unknown, *advice.notes))
 
 
 def facts(plan: Plan, terminal: Terminal, *, one_point: bool = False) -> Facts:

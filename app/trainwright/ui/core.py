@@ -75,13 +75,20 @@ def _trace(
 
 
 def _advise(plan: "Plan", facts: "Facts", *, alone: bool = False) -> "Advice":
-    from trainwright.advise import advise, worth_tracing
+    from dataclasses import replace
 
-    found = advise(plan, facts, alone=alone)
-    wanted = tuple(worth_tracing(plan, found))
-    for asked in wanted:
-        _trace(asked.spec, None, lambda *_: None, lambda: False)
-    return advise(plan, facts, alone=alone) if wanted else found
+    from trainwright.advise import advise, untraced, worth_tracing
+    from trainwright.messages import UserError
+
+    found, known, unknown = advise(plan, facts, alone=alone), False, []
+    for asked in worth_tracing(plan, found):
+        try:
+            _trace(asked.spec, None, lambda *_: None, lambda: False)
+            known = True
+        except UserError as error:  # a package that only this way out needs, for one
+            unknown.append(untraced(asked, error))
+    found = advise(plan, facts, alone=alone) if known else found
+    return replace(found, notes=(*unknown, *found.notes))
 
 
 def _whatifs(
