@@ -35,6 +35,7 @@ from trainwright.plan.question import question
 from trainwright.plan.report import FITTING, HEADROOM, Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
 from trainwright.plan.serving import (
+    TENSOR_PARALLEL,
     Serving,
     gpus_of,
     holds,
@@ -239,7 +240,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     if queue and decided in FITTING:
         decided = Verdict.QUEUES
     whole = tensor_parallel(serving, memory, machine.gpu_count) if serving is not None else None
-    if whole is not None and decided not in FITTING and _has_room(whole):
+    if whole is not None and decided not in FITTING and whole.id == TENSOR_PARALLEL:
         decided = Verdict.CANNOT_CHECK
     likely = recipe.likely_bytes(plan, facts.settings, facts.profile, memory, facts.config)
     return Report(
@@ -315,11 +316,6 @@ def _open_notes(plan: Plan, settings: FullSettings, decided: Verdict) -> Iterato
         yield Message.of("plan.note.open", **values)
 
 
-def _has_room(split: Message) -> bool:
-    """Return whether a share of a served model leaves its GPU some room."""
-    return bool(split.values["each"] <= split.values["total"] * (1 - HEADROOM))
-
-
 def _larger_notes(machine: Machine, memory: MemoryEstimate, decided: Verdict) -> Iterator[Message]:
     """Yield which computer would have room, where this one's memory cannot be extended."""
     if decided is Verdict.FITS:
@@ -390,7 +386,8 @@ def _context(inputs: Inputs) -> int:
 def at_once(plan: Plan, facts: Facts, of_all: MemoryEstimate) -> tuple[Facts, MemoryEstimate]:
     """Return the facts with the requests that run at once, and the memory of those.
 
-    Engines that take a share of the memory run as many as their cache holds, one at least.
+    Engines that take a share of the memory run as many as their cache holds. Those that do not
+    start, for it does not hold one, are answered for all.
     ``of_all`` is the memory of all requests.
     """
     served = served_in(plan, facts)
@@ -405,8 +402,10 @@ def at_once(plan: Plan, facts: Facts, of_all: MemoryEstimate) -> tuple[Facts, Me
     def all_held(count: int) -> bool:
         return holds(served, memory_of(plan, running(count)), count, context)
 
-    fewer = running(largest(all_held, asked - 1, guess=room_for(served, of_all, context)) or 1)
-    return fewer, memory_of(plan, fewer)
+    most = largest(all_held, asked - 1, guess=room_for(served, of_all, context))
+    if most is None:
+        return facts, of_all
+    return running(most), memory_of(plan, running(most))
 
 
 def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:
