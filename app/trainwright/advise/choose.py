@@ -99,10 +99,17 @@ def worth_tracing(
 ) -> Iterator[Pending]:
     """Yield what must be traced before the advice can compare it, where that may help.
 
-    Weights shared out, and adapters or fewer bits where nothing fits.
+    Weights shared out, a recipe's step with and without checkpointing, and adapters or fewer bits
+    where nothing fits.
     """
     shared = relax.sharding(plan)
     wanted = [shared] if shared is not None and _would_shard(advice) else []
+    if plan.settings.recipe is not None and plan.settings.checkpointing is None:
+        levels = ({"checkpointing": level} for level in ("none", "full"))
+        wanted += [
+            plan.model_copy(update={"settings": plan.settings.model_copy(update=level)})
+            for level in levels
+        ]
     for one in (*wanted, *(() if advice.choices else relax.smaller_tasks(plan))):
         try:
             found = by(one)
@@ -122,15 +129,17 @@ def advise_and_trace(
 ) -> Advice:
     """Return the advice after ``trace`` has traced each step that may be better.
 
-    Raises:
-        UserError: ``trace`` does, for weights shared out or another task.
+    A way out that cannot be traced is named in a note.
     """
-    advice = advise(plan, facts, top=top, alone=alone)
-    wanted = tuple(worth_tracing(plan, advice))
-    for pending in wanted:
-        trace(pending)
-    if wanted:
-        advice = advise(plan, facts, top=top, alone=alone)
+    advice, unknown = advise(plan, facts, top=top, alone=alone), list[Message]()
+    known = False
+    for pending in worth_tracing(plan, advice):
+        try:
+            trace(pending)
+            known = True
+        except UserError as error:  # a package that only this way out needs, for one
+            unknown.append(_untraced(pending, error))
+    advice = advise(plan, facts, top=top, alone=alone) if known else advice
     for parted in _worth_splitting(plan, facts, advice):
         try:
             found = resolve(parted)
@@ -141,7 +150,13 @@ def advise_and_trace(
             break
         if not _splits(advice, parted.settings.tensor_degree):
             break
-    return advice
+    return replace(advice, notes=(*unknown, *advice.notes))
+
+
+def _untraced(pending: Pending, error: UserError) -> Message:
+    """Return that a way out was not compared, because its step could not be traced."""
+    way = pending.spec.task if not pending.settings.shards else pending.settings.strategy
+    return Message.of("advise.untraced", way=way, problem=error.message)
 
 
 def _would_shard(advice: Advice) -> bool:
@@ -315,7 +330,9 @@ def _not_considered(search: Search, *, obeying: bool = True) -> tuple[Message, .
             continue  # the plan rules it out anyway
         traced = ("precision", "strategy", "attention", "channels_last", "cross_entropy")
         other = [key for key in traced if getattr(candidate, key) != getattr(base, key)]
-        if candidate.checkpointing == "selective":
+        recomputes = [one.checkpointing != "none" for one in (candidate, base)]
+        differs = base.recipe is not None and recomputes[0] is not recomputes[1]
+        if candidate.checkpointing == "selective" or differs:
             other.append("checkpointing")
         if traced_as(candidate.optimizer) != traced_as(base.optimizer):
             other.append("optimizer")

@@ -16,7 +16,7 @@ from trainwright.estimate.engines import ENGINES
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
-from trainwright.plan.serving import TENSOR_PARALLEL
+from trainwright.plan.serving import NO_TENSOR_PARALLEL, TENSOR_PARALLEL
 from trainwright.profile.expand import model_bytes
 from trainwright.profile.presets import presets
 from trainwright.workload import FullSettings, ModelSource
@@ -27,8 +27,9 @@ _NEXT_TASK = {"pretrain": "lora", "full": "lora", "lora": "qlora"}
 _STEP = 128
 """Tokens; kernels pad lengths to multiples of it."""
 _GPUS_TRIED = 3
-_FEWER_BITS = ("fp8", "int8", "nf4", "int4", "q8_0", "q6_k", "q4_k_m")
-"""Weights that are served, by what they keep; an engine takes only its own."""
+_FEWER_BITS = ("fp8", "int8", "int4", "nf4", "q8_0", "q6_k", "q4_k_m")
+"""Weights that are served, by what they keep; an engine takes only its own. Engines have kernels
+for int4 (AWQ, GPTQ), and unpack nf4."""
 _EFFECTS: dict[tuple[str, str], Effect] = {("lora", "qlora"): Effect.NEARLY}
 """Frozen weights in 4 bits train the same adapters; any other change of task trains others."""
 Answer = tuple[Search, Timed, Report]
@@ -144,7 +145,8 @@ def hints(search: Search) -> Iterator[Message]:
     if smallest is None or count < 2:
         return
     if not search.plan.workload.trains:
-        yield from (one for one in search.report(smallest).notes if one.id == TENSOR_PARALLEL)
+        ids = (TENSOR_PARALLEL, NO_TENSOR_PARALLEL)
+        yield from (one for one in search.report(smallest).notes if one.id in ids)
         return
     if smallest.strategy in SHARDED or search.plan.workload.objective is not None:
         # It was compared, and takes the least memory; pairs are not sharded.
@@ -318,7 +320,7 @@ def _smaller_preset(search: Search) -> Iterator[Relaxation]:
 
 
 def _bigger_gpu(search: Search) -> Iterator[Relaxation]:
-    """Yield the smallest GPU of the catalog that fits, of the same maker."""
+    """Yield the smallest GPU of the catalog that fits, of the same maker, the same kind first."""
     short, machine = shortage(search), search.facts.machine
     if short is None:
         return
@@ -330,7 +332,12 @@ def _bigger_gpu(search: Search) -> Iterator[Relaxation]:
         if record.memory_bytes.value >= needed
         and record.segment in ("consumer", "workstation", "datacenter")
     ]
-    records.sort(key=lambda record: (record.memory_bytes.value, -_speed(record), record.id))
+
+    def order(record: GpuRecord) -> tuple[float, bool, float, str]:
+        other = record.segment != own.segment
+        return record.memory_bytes.value, other, -_speed(record), record.id
+
+    records.sort(key=order)
     for record in records[:_GPUS_TRIED]:
         gpu = GpuChoice(id=record.id, count=machine.gpu_count)
         choice = search.plan.machine.model_copy(update={"gpus": (gpu,)})

@@ -28,13 +28,15 @@ from trainwright.estimate.outside import bytes_outside
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.serving import Served
 from trainwright.estimate.unrolled import refusal
+from trainwright.messages import UserError
+from trainwright.plan.chosen import completed_with
 from trainwright.plan.evaluate import Facts, evaluate, runs_out, served_in, written_in
 from trainwright.plan.report import HEADROOM, Report
 from trainwright.plan.schema import Plan
 from trainwright.profile.expand import model_bytes
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
-from trainwright.workload.settings import SHARDED, WEIGHTS_SHARED, Effect
+from trainwright.workload.settings import SHARDED, WEIGHTS_SHARED, Effect, Loader
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,15 @@ class Sources:
 
 _SLACK = 32 << 20
 """Bytes by which the quick peak may be above the replayed one: 256 for each live storage."""
+
+
+_SHAPING = ("checkpointing", "precision")
+"""Searched keys from which others follow that are not searched."""
+_FOLLOWING = FullSettings.model_fields.keys() - {
+    *space.KEYS,
+    *("micro_batch", "accumulation", *Loader.model_fields),
+}
+"""Settings that are not searched, less those of the loader, which follow from a choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +175,14 @@ class Search:
         """Structures without a profile at hand, with an example of each."""
         self.sources = sources
         self._like = like
+        self._recipe = facts.settings.recipe is not None
         self._workload = plan.workload.model_copy(update={"inputs": facts.inputs})
         self._profiles: dict[tuple[object, ...], Profile | None] = {}
         self._clocks: dict[int, Clock] = {}
         self._seconds: dict[tuple[object, ...], float | None] = {}
         self._peaks: dict[tuple[object, ...], dict[int, int]] = {}
         self._full: dict[Candidate, FullSettings] = {}
+        self._bases: dict[tuple[object, ...], FullSettings] = {}
         self._room: dict[int, float] = {}
         self._reports: dict[Candidate, Report] = {}
         self._values = space.values(
@@ -249,16 +262,35 @@ class Search:
     def settings(self, candidate: Candidate) -> FullSettings:
         """Return the candidate's settings; what is not searched is the plan's or default."""
         if candidate not in self._full:
-            self._full[candidate] = candidate.settings(self.facts.settings)
+            self._full[candidate] = candidate.settings(self._base(candidate))
         return self._full[candidate]
+
+    def _base(self, candidate: Candidate) -> FullSettings:
+        """Return the plan's settings, with what follows from values of the candidate.
+
+        A recipe sets others by the checkpointing, and the cache has the dtype of the precision.
+        """
+        known = self.facts.settings
+        values = {key: getattr(candidate, key) for key in _SHAPING}
+        key = tuple(values.values())
+        if key not in self._bases:
+            machine = self.facts.machine
+            place = machine.gpu.record, machine.gpu_count, machine.all_cores
+            try:
+                full = completed_with(self.plan, values, *place)
+            except UserError:  # what does not go with the plan is no candidate
+                full = known
+            following = {name: getattr(full, name) for name in _FOLLOWING}
+            self._bases[key] = known.model_copy(update=following)
+        return self._bases[key]
 
     def profile(self, candidate: Candidate) -> Profile | None:
         """Return the profile of the candidate's structure, or None where it is not at hand."""
-        key = _structure(candidate)
+        key = self._traced(candidate)
         if key not in self._profiles:
             settings = self.settings(candidate)
             found = self.sources.find(self.plan, self.facts, settings)
-            if found is None and key == _structure_of(self.facts.settings):
+            if found is None and key == self._traced_now():
                 found = self.facts.profile  # it may hold at the plan's own point alone
             known = found is not None and _updates(found, settings.update)
             self._profiles[key] = found if known or not self.plan.workload.trains else None
@@ -266,13 +298,23 @@ class Search:
                 self.missing[key] = candidate
         return self._profiles[key]
 
+    def _traced(self, candidate: Candidate, *, alone: bool | None = None) -> tuple[object, ...]:
+        """Return what decides which profile answers; recipes differ by the checkpointing."""
+        recomputes = self._recipe and candidate.checkpointing != "none"
+        return (*_structure(candidate, alone=alone), recomputes)
+
+    def _traced_now(self) -> tuple[object, ...]:
+        settings = self.facts.settings
+        recomputes = self._recipe and settings.checkpointing != "none"
+        return (*_structure_of(settings), recomputes)
+
     @property
     def uncompared(self) -> Iterator[Candidate]:
         """Yield an example of each structure that was not compared at any batch."""
         _ = self.considered  # counting looks at every structure, whether a walk reaches it or not
         for candidate in self.missing.values():
             alone = candidate.micro_batch == 1  # which is a structure of its own
-            if self._profiles.get(_structure(candidate, alone=not alone)) is None:
+            if self._profiles.get(self._traced(candidate, alone=not alone)) is None:
                 yield candidate
 
     def gpus(self, candidate: Candidate) -> int:
@@ -364,7 +406,7 @@ class Search:
 
     def _model_bytes(self, candidate: Candidate) -> float:
         """Return what the model itself takes at least."""
-        key = ("model", *_structure(candidate))
+        key = ("model", *self._traced(candidate))
         if key not in self._peaks:
             profile = self.profile(candidate)
             assert profile is not None, "only candidates with a profile are timed"

@@ -114,8 +114,8 @@ def _serving(plan: Plan, facts: Facts, report: Report) -> Iterator[Variation]:
         if requests:
             yield _setting("concurrent", {key: requests}, requests=requests)
     serving = report.serving
-    if serving is not None and serving.waiting and serving.least_share is not None:
-        share = serving.least_share
+    if serving is not None and serving.waiting and serving.whole_share is not None:
+        share = serving.whole_share
         yield _setting("memory-share", {"settings.memory_share": share}, share=share)
     for value in ("fp8", "int8", "int4"):
         if facts.settings.quantization == "none":

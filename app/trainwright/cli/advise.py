@@ -22,6 +22,7 @@ from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, render
 from trainwright.plan import file
+from trainwright.plan.report import Verdict
 from trainwright.plan.saying import verdict
 from trainwright.plan.schema import Plan
 from trainwright.workload.defaults import meaningful
@@ -115,6 +116,8 @@ def show_ways_out(screen: "Screen", plan: Plan, advice: Advice) -> None:
         screen.line()
         screen.line(way.change, "bold")
         screen.indented(_cost(way))
+        if way.estimate is not None and way.estimate.verdict is Verdict.QUEUES:
+            screen.indented(verdict(way.estimate))
         for key, value in way.changes.items():
             screen.indented(f"{key} = {screen.value(value)}")
 

@@ -108,6 +108,19 @@ def completed(
     return full, (Message.of("plan.note.choices-dropped"),) if values else ()
 
 
+def completed_with(
+    plan: "Plan", values: Mapping[str, Any], record: GpuRecord, gpu_count: int, cores: int | None
+) -> FullSettings:
+    """Return the complete settings with values for keys that the plan leaves open.
+
+    Raises:
+        UserError: they contradict the rest, the workload or the GPU.
+    """
+    open_ = {key: one for key, one in values.items() if getattr(plan.settings, key) is None}
+    settings = _with(plan.settings, open_)
+    return filled(settings, plan.workload, record, gpu_count, cores, plan.machine.nodes)
+
+
 def _with(settings: Settings, values: Mapping[str, Any]) -> Settings:
     """Return settings with further keys, ``loader.num_workers`` among them, each validated."""
     own = {key: value for key, value in values.items() if "." not in key}

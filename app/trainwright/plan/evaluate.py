@@ -35,6 +35,7 @@ from trainwright.plan.question import question
 from trainwright.plan.report import FITTING, HEADROOM, Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
 from trainwright.plan.serving import (
+    TENSOR_PARALLEL,
     Serving,
     gpus_of,
     holds,
@@ -247,7 +248,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     if queue and decided in FITTING:
         decided = Verdict.QUEUES
     whole = tensor_parallel(serving, memory, machine.gpu_count) if serving is not None else None
-    if whole is not None and decided not in FITTING and _has_room(whole):
+    if whole is not None and decided not in FITTING and whole.id == TENSOR_PARALLEL:
         decided = Verdict.CANNOT_CHECK
     answers = rollout.answers_of(plan.workload, facts.settings, facts.inputs, machine.gpu_count)
     phases = rollout.phases_of(memory) if answers is not None else None
@@ -335,11 +336,6 @@ def _open_notes(plan: Plan, settings: FullSettings, decided: Verdict) -> Iterato
         yield Message.of("plan.note.open", **values)
 
 
-def _has_room(split: Message) -> bool:
-    """Return whether a share of a served model leaves its GPU some room."""
-    return bool(split.values["each"] <= split.values["total"] * (1 - HEADROOM))
-
-
 def _larger_notes(machine: Machine, memory: MemoryEstimate, decided: Verdict) -> Iterator[Message]:
     """Yield which computer would have room, where this one's memory cannot be extended."""
     if decided is Verdict.FITS:
@@ -410,7 +406,8 @@ def _context(inputs: Inputs) -> int:
 def at_once(plan: Plan, facts: Facts, of_all: MemoryEstimate) -> tuple[Facts, MemoryEstimate]:
     """Return the facts with the requests that run at once, and the memory of those.
 
-    Engines that take a share of the memory run as many as their cache holds, one at least.
+    Engines that take a share of the memory run as many as their cache holds. Those that do not
+    start, for it does not hold one, are answered for all.
     ``of_all`` is the memory of all requests.
     """
     served = served_in(plan, facts)
@@ -425,8 +422,10 @@ def at_once(plan: Plan, facts: Facts, of_all: MemoryEstimate) -> tuple[Facts, Me
     def all_held(count: int) -> bool:
         return holds(served, memory_of(plan, running(count)), count, context)
 
-    fewer = running(largest(all_held, asked - 1, guess=room_for(served, of_all, context)) or 1)
-    return fewer, memory_of(plan, fewer)
+    most = largest(all_held, asked - 1, guess=room_for(served, of_all, context))
+    if most is None:
+        return facts, of_all
+    return running(most), memory_of(plan, running(most))
 
 
 def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:

@@ -28,6 +28,10 @@ SHARE_SMALL = "plan.note.share-small"
 WAITS = "plan.note.requests-wait"
 """The note of an engine whose cache does not hold all requests at once."""
 TENSOR_PARALLEL = "plan.note.tensor-parallel"
+NO_TENSOR_PARALLEL = "plan.note.tensor-parallel-short"
+"""The notes of a split over several GPUs, with room for a request and without."""
+_MOST_SHARE = 0.97
+"""Share of the memory beyond which a larger one is not proposed; assumed."""
 MOST_TOKENS = 10_000_000
 MOST_REQUESTS = 100_000
 """Where the search for what fits ends: the largest values that a plan may name."""
@@ -69,6 +73,8 @@ class Serving:
     least_share: float | None = None
     """Share of the memory with which the engine holds all requests, in whole percent; one request
     where all take more than there is. None as ``taken_bytes``."""
+    whole_share: float | None = None
+    """The share that holds all requests; None where so large a one is not proposed."""
     starts: bool = True
     """Whether the share that the engine takes holds one request: it refuses to start else."""
     limits: Limits | None = None
@@ -216,12 +222,13 @@ def serving_side(
     if taken is None or room is None or cache is None:
         return Serving(served, context, concurrent, running, cache, prefill, decode, None, None)
     one = served.pool_bytes(1, context)
-    shares = (_share_for(cache, served, of_all), _share_for(one, served, memory))
+    shares = _share_for(cache, served, of_all), _share_for(one, served, memory)
     return Serving(
         *(served, context, concurrent, running, cache, prefill, decode),
         taken_bytes=round(taken),
         tokens_left=tokens_within(served, room),
         least_share=next((share for share in shares if share <= 1), None),
+        whole_share=shares[0] if shares[0] <= _MOST_SHARE else None,
         starts=room >= one,
     )
 
@@ -335,14 +342,10 @@ def waits(serving: Serving, record: GpuRecord) -> Iterator[Message]:
     )
 
 
-_MOST_SHARE = 0.97
-"""Share of the memory beyond which a larger one is not proposed; assumed."""
-
-
 def _more_at_once(serving: Serving, record: GpuRecord) -> Iterator[Message]:
     """Yield what lets more requests run at once, what keeps the answers first."""
-    served, share, left = serving.served, serving.least_share, serving.tokens_left or 0
-    if share is not None and share <= _MOST_SHARE:
+    served, left = serving.served, serving.tokens_left or 0
+    if (share := serving.whole_share) is not None:
         yield Message.of("plan.waits.share", least=f"{share:g}", requests=serving.concurrent)
     whole, packed = served.token_bytes, replace(served, dtype="fp8")
     wide = served.dtype in ("bf16", "fp16") and "fp8" in served.engine.forms
@@ -363,17 +366,21 @@ def tensor_parallel(serving: Serving, memory: MemoryEstimate, gpus: int) -> Mess
     None where the engine cannot, or where its split is in the figures. Activations stay whole:
     an upper bound.
     """
-    if gpus < 2 or serving.served.engine.id not in SHARING:
+    served, context = serving.served, serving.context
+    if gpus < 2 or served.engine.id not in SHARING or served.shape is None:
         return None
-    served, total = serving.served, memory.device_total.value
-    split = sum(term.value for term in memory.terms if term.role in ("parameters", "kv_cache"))
-    each = memory.device_used.value - split * (1 - 1 / gpus)
     outside, rest, parameters = _beside_cache(memory)
-    room = (served.engine.policy.share or 1) * total - outside - rest + parameters * (1 - 1 / gpus)
+    total, fixed = memory.device_total.value, outside + rest - parameters * (1 - 1 / gpus)
+    room = (served.engine.policy.share or 1) * total - fixed
     tokens = tokens_within(served, max(room, 0.0) * gpus) or 0
-    values = {"each": each, "total": total, "tokens": tokens, "context": serving.context}
-    most = tokens // serving.context
-    return Message.of(TENSOR_PARALLEL, engine=served.engine.id, gpus=gpus, most=most, **values)
+    most = tokens // context
+    cache = served.pool_bytes(max(min(most, serving.concurrent), 1), context)
+    values = {"engine": served.engine.id, "gpus": gpus, "each": fixed + cache / gpus}
+    if not most:
+        return Message.of(NO_TENSOR_PARALLEL, total=total, **values)
+    return Message.of(
+        TENSOR_PARALLEL, total=total, tokens=tokens, context=context, most=most, **values
+    )
 
 
 def offloads(serving: Serving) -> Iterator[Message]:

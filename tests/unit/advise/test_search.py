@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainwright.advise import Advice, advise, make_it_fit
+from trainwright.advise.search import Search
+from trainwright.advise.taking import with_settings
 from trainwright.messages import render
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
@@ -274,3 +276,18 @@ def changed(before: Plan, after: Plan) -> set[str]:
         flat(one.model_dump(mode="json", exclude={"chosen"}), "") for one in (before, after)
     )
     return {key for key in (*old, *new) if old.get(key) != new.get(key)}
+
+
+@pytest.mark.parametrize("recipe", ["hf-trainer-4.46", "llama-factory", "trl-sft-0.9"])
+@pytest.mark.parametrize("checkpointing", ["none", "full"])
+def test_a_saved_choice_is_evaluated_with_the_settings_that_it_was_chosen_for(
+    make_case: Any, recipe: str, checkpointing: str
+) -> None:
+    """These recipes set reentrant checkpointing by the checkpointing: another step."""
+    case = make_case(settings={"recipe": recipe})
+    search = Search(case.plan, case.facts, case.sources)
+    timed = next(iter(search.holding(checkpointing=checkpointing)))
+    chosen = search.settings(timed.candidate)
+    again = case.sources.resolve(with_settings(case.plan, chosen))
+    assert again is not None
+    assert again.settings == chosen

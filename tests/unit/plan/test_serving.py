@@ -158,6 +158,30 @@ def test_requests_without_room_in_the_cache_wait_and_the_rates_are_of_those_that
             assert str(side.running) in render(said, language)
 
 
+def test_a_share_is_proposed_only_where_it_holds_all_requests() -> None:
+    settings = {"engine": "vllm", "quantization": "int4"}
+    waits = report_of(plan(settings, preset="qwen-2.5-32b", concurrent=32))
+    assert waits.verdict is Verdict.QUEUES
+    note = next(note for note in waits.notes if note.id == "plan.note.requests-wait")
+    assert "memory_share" not in render(note, "en")
+    held = report_of(plan({"engine": "vllm", "memory_share": 0.75}, concurrent=32))
+    assert held.serving is not None
+    share = held.serving.whole_share
+    assert share is not None
+    enough = report_of(plan({"engine": "vllm", "memory_share": share}, concurrent=32))
+    assert enough.verdict is not Verdict.QUEUES
+
+
+def test_two_cards_are_said_to_hold_what_one_does_not() -> None:
+    """Qwen 2.5 32B in 4 bits: 18 GiB of 32 GiB of both, and 256 KiB of keys and values a token."""
+    asked = plan({"engine": "vllm", "quantization": "int4"}, preset="qwen-2.5-32b")
+    machine = asked.machine.model_validate({"gpus": [{"id": "rtx-4090", "count": 2}]})
+    report = report_of(asked.model_copy(update={"machine": machine}))
+    note = next(note for note in report.notes if note.id == "plan.note.tensor-parallel")
+    both = 2 * 0.92 * 23.5 * 2**30 - 20 * 2**30
+    assert 0.85 * both < note.values["tokens"] * 262_144 < both
+
+
 def test_an_engine_with_its_default_share_does_not_start_without_room_for_a_request() -> None:
     """16.1 GB of weights in 92 % of 16 GB: vLLM raises, whatever the rest of the card has."""
     asked = plan({"engine": "vllm", "kv_cache": "fp8"}, concurrent=1, prompt_tokens=100_000)
