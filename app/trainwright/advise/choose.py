@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
+from math import inf
 
 from trainwright.advise import learning_rate, loading, pareto, relax, space
 from trainwright.advise.advice import Advice, Choice, Relaxation
