@@ -89,8 +89,10 @@ def test_ray_trains_with_a_process_for_each_gpu(
     ray = pytest.importorskip("ray")
     folder = exported(tmp_path, "ray", nodes=1)
     read = document(folder, "ray")
-    environment = ray.runtime_env.RuntimeEnv(**read)
-    assert set(environment) >= {"working_dir", "excludes", "pip"}
+    ray.runtime_env.RuntimeEnv(**read)
+    assert (
+        read.keys() <= ray.runtime_env.RuntimeEnv.known_fields
+    )  # others are taken silently
     with pytest.raises(TypeError):
         ray.runtime_env.RuntimeEnv(**read | {"pip": 1})
     options = ["--synthetic", "--cpu", "--steps", "2", "--selfcheck", "--output", "out"]
