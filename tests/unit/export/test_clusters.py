@@ -90,9 +90,7 @@ def test_ray_trains_with_a_process_for_each_gpu(
     folder = exported(tmp_path, "ray", nodes=1)
     read = document(folder, "ray")
     ray.runtime_env.RuntimeEnv(**read)
-    assert (
-        read.keys() <= ray.runtime_env.RuntimeEnv.known_fields
-    )  # others are taken silently
+    assert read.keys() <= ray.runtime_env.RuntimeEnv.known_fields  # others are taken silently
     with pytest.raises(TypeError):
         ray.runtime_env.RuntimeEnv(**read | {"pip": 1})
     options = ["--synthetic", "--cpu", "--steps", "2", "--selfcheck", "--output", "out"]
