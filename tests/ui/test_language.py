@@ -87,7 +87,7 @@ Kubernetes Docker Slurm Linux Windows NVIDIA Apple Intel Trainwright Hugging Fac
 LoRA QLoRA DoRA rsLoRA AdamW Lion Muon Adafactor torch transformers diffusers timm peft torchao
 bitsandbytes torchrun amdgpu eager sdpa flash plain axolotl accelerate lightning nanogpt torchvision
 Kubeflow Trainer Unsloth Ollama torchtitan dstack fused foreach adamw bit pin item python fio iostat
-gen Debian Delete Alt Ctrl Shift English Max Mini Micro
+gen Debian Delete Alt Ctrl Shift English Max Mini Micro Ray Train
 """
 """What Korean texts call so too: names, units, keys of a keyboard, words of PyTorch's options."""
 

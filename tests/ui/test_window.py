@@ -1043,3 +1043,15 @@ def test_an_answer_that_comes_after_the_next_edit_is_not_taken_for_its_own(opene
     qtbot.waitUntil(lambda: looked != [] and looked[-1][0] == window.session.plan)
     qtbot.waitUntil(lambda: looked[-1][1] == window.session.plan)
     assert [asked for asked, answered in looked if asked != answered] == []
+
+
+def test_the_form_sets_how_many_gpus_split_a_layer(opened):
+    window = opened()
+    window.session.set_key("settings.strategy", "fsdp2")
+    form = window.screen_named("plan").form
+    name = say(Message.of("ui.key.tensor_degree"))
+    stepper = next(one for one in form.findChildren(Stepper) if name in one.accessibleName())
+    stepper.chosen.emit(2)
+    assert window.session.plan.settings.tensor_degree == 2
+    stepper.chosen.emit(0)
+    assert window.session.plan.settings.tensor_degree is None

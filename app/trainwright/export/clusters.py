@@ -1,11 +1,12 @@
-"""Targets ``skypilot``, ``dstack`` and ``kubeflow``: the programs of ``plain``, and a job file.
+"""Targets ``skypilot``, ``dstack``, ``kubeflow`` and ``ray``: ``plain``'s programs, and a job file.
 
-Each starts one torchrun on every computer. ``OPTIONS`` are those of train.py.
+Each but Ray starts one torchrun on every computer. ``OPTIONS`` are those of train.py. Ray Train
+starts a process for each GPU, by a program of its own.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainwright.catalog import GpuRecord
@@ -34,8 +35,13 @@ class Job:
     """Small letters, digits and dashes, a letter first, as all three ask for."""
     gpu: GpuRecord
     parts: Batch
-    install: str
-    """The command that installs the libraries."""
+    packages: tuple[str, ...]
+    """Libraries with their version ranges, as pip takes them."""
+
+    @property
+    def install(self) -> str:
+        """The command that installs the libraries."""
+        return " ".join(("pip install", *(f"'{package}'" for package in self.packages)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +53,15 @@ class Cluster:
     """Command with ``{}`` for the options."""
     document: Callable[[Job], dict[str, Any]]
     remark: Message | None = None
+    program: str = ""
+    """Folder and name of a program that starts the others."""
+    needs: Mapping[str, str] = field(default_factory=dict)
+    """Version ranges of what the program imports."""
 
     @property
     def made_for(self) -> Mapping[str, str]:
         """Version ranges by library: those of the programs."""
-        return plain.made_for
+        return {**plain.made_for, **self.needs}
 
     def files(
         self, plan: Plan, settings: FullSettings, reasons: Reasons, language: Language
@@ -62,8 +72,10 @@ class Cluster:
             UserError: the plan names no GPU to ask for, or the model's own file cannot be read.
         """
         head = f"# {render(self.remark, language)}\n" if self.remark is not None else ""
-        text = head + dump(self.document(job(plan, settings)), SECTIONS)
-        return plain.started_by(self.start, {self.file: text}, plan, settings, reasons, language)
+        extra = {self.file: head + dump(self.document(job(plan, settings)), SECTIONS)}
+        if self.program:
+            extra[self.program.rpartition("/")[2]] = programs.own(self.program)
+        return plain.started_by(self.start, extra, plan, settings, reasons, language)
 
     def not_expressible(self, plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
         """Return what the files leave out or replace, one message each."""
@@ -81,10 +93,9 @@ def job(plan: Plan, settings: FullSettings) -> Job:
     found = find_gpu(plan.machine.gpus[0].id).record
     assert found is not None, "the plan was resolved"
     needed = programs.libraries(plan, settings, definition(plan))
-    packages = [f"'{name}{versions}'" for name, versions in needed.items() if name != "python"]
+    packages = tuple(f"{name}{versions}" for name, versions in needed.items() if name != "python")
     name = re.sub(r"[^a-z0-9]+", "-", f"train-{plan.name.lower()}")[:NAME_LENGTH].strip("-")
-    install = f"pip install {' '.join(packages)}"
-    return Job(name, found, batch(plan, settings), install)
+    return Job(name, found, batch(plan, settings), packages)
 
 
 def launch(parts: Batch, rank: str, first: str) -> str:
@@ -155,6 +166,10 @@ def _kubeflow(job: Job) -> dict[str, Any]:
     }
 
 
+def _ray(job: Job) -> dict[str, Any]:
+    return {"working_dir": ".", "excludes": ["checkpoints"], "pip": list(job.packages)}
+
+
 SKYPILOT = Cluster("task.sky.yaml", "sky launch task.sky.yaml --env OPTIONS='{}'", _skypilot)
 DSTACK = Cluster("task.dstack.yml", "dstack apply -f task.dstack.yml -e OPTIONS='{}'", _dstack)
 KUBEFLOW = Cluster(
@@ -162,4 +177,12 @@ KUBEFLOW = Cluster(
     "IMAGE=YOURS OPTIONS='{}' envsubst '$IMAGE $OPTIONS' < trainjob.yaml | kubectl create -f -",
     _kubeflow,
     Message.of("export.remark.kubeflow"),
+)
+RAY = Cluster(
+    "runtime_env.yaml",
+    "ray job submit --runtime-env runtime_env.yaml -- python ray_train.py {}",
+    _ray,
+    Message.of("export.remark.ray"),
+    "ray/ray_train.py",
+    {"ray": ">=2.51,<3"},
 )

@@ -12,7 +12,7 @@ from trainwright.workload.settings import Optimizer, Quantization, Strategy
 ZERO: tuple[Strategy, ...] = ("zero1", "zero2", "zero3")
 RUNS: Mapping[str, tuple[Strategy, ...]] = {
     "plain": ("fsdp2",),
-    **dict.fromkeys(("slurm", "skypilot", "dstack", "kubeflow"), ("fsdp2",)),
+    **dict.fromkeys(("slurm", "skypilot", "dstack", "kubeflow", "ray"), ("fsdp2",)),
     "accelerate": ("fsdp2",),
     "transformers": ("fsdp2",),
     "deepspeed": ZERO,
@@ -26,7 +26,7 @@ PACKED = tuple(
 )
 """Targets whose files share weights in 4 bits, packed in the type that computes."""
 FOUR_BITS: tuple[Quantization, ...] = ("nf4", "fp4")
-SPLIT = ("plain", "slurm", "skypilot", "dstack", "kubeflow")
+SPLIT = ("plain", "slurm", "skypilot", "dstack", "kubeflow", "ray")
 """Targets whose files split layers over GPUs."""
 OPTIMIZERS: Mapping[Strategy, tuple[Optimizer, ...]] = {
     "fsdp2": ("adamw", "sgd", "muon"),

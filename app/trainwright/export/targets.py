@@ -56,6 +56,7 @@ CLUSTERS: Mapping[str, Target] = {
     "skypilot": clusters.SKYPILOT,
     "dstack": clusters.DSTACK,
     "kubeflow": clusters.KUBEFLOW,
+    "ray": clusters.RAY,
 }
 """The programs of plain, with a file that starts them on computers of others."""
 CONFIGS: Mapping[str, Target] = {

@@ -12,8 +12,6 @@ from trainwright.workload import objectives
 from trainwright.workload.engines import served_by
 from trainwright.workload.recipes import by_recipe, implements
 from trainwright.workload.settings import (
-    SHARDED,
-    SHARDED_OPTIMIZERS,
     USUAL_IMPLEMENTATION,
     Checkpointing,
     FullSettings,
@@ -24,6 +22,7 @@ from trainwright.workload.settings import (
     Settings,
     Strategy,
 )
+from trainwright.workload.sharing import check_sharding, divisors, shard_degree, tensor_degree
 from trainwright.workload.workload import Workload
 
 LARGEST_DEFAULT_BATCH = 8
@@ -108,9 +107,9 @@ def filled(
     precision = _precision(settings, workload, record)
     strategy = _strategy(settings, gpu_count)
     _check_update(settings, precision, strategy)
-    _check_sharding(settings, strategy)
-    shard_degree = _shard_degree(settings, strategy, gpu_count, nodes)
-    together = _tensor_degree(settings, strategy, workload, gpu_count, nodes) or 1
+    check_sharding(settings, strategy)
+    copies = shard_degree(settings, strategy, gpu_count, nodes)
+    together = tensor_degree(settings, strategy, workload, gpu_count, nodes) or 1
     micro_batch, accumulation = _batches(
         settings, workload, gpu_count // together if strategy != "single" else 1
     )
@@ -128,7 +127,7 @@ def filled(
         "accumulation": accumulation,
         "checkpointing": _checkpointing(settings, workload),
         "strategy": strategy,
-        "shard_degree": shard_degree,
+        "shard_degree": copies,
         "num_workers": workers,
         "prefetch_factor": settings.loader.prefetch_factor or 2,
         "pin_memory": settings.loader.pin_memory is not False,
@@ -348,15 +347,10 @@ def _inexact(id: str, effective: int, step: int, **values: object) -> UserError:
 
 def _near_divisors(share: int, wanted: int) -> list[int]:
     """Return the divisors of the share next below and above what was wanted."""
-    divisors = _divisors(share)
-    below = [divisor for divisor in divisors if divisor < wanted]
-    above = [divisor for divisor in divisors if divisor > wanted]
+    known = divisors(share)
+    below = [divisor for divisor in known if divisor < wanted]
+    above = [divisor for divisor in known if divisor > wanted]
     return [*below[-1:], *above[:1]]
-
-
-def _divisors(number: int) -> list[int]:
-    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
-    return sorted({*small, *(number // d for d in small)})
 
 
 def largest_divisor(share: int, limit: int = LARGEST_DEFAULT_BATCH) -> int:
@@ -408,74 +402,6 @@ def _check_update(settings: Settings, precision: Precision, strategy: Strategy) 
             value=settings.optimizer,
             instead=list(OFFLOADED),
         )
-
-
-def _check_sharding(settings: Settings, strategy: Strategy) -> None:
-    """Refuse what weights, gradients or state that are shared out cannot go with."""
-    if settings.shard_offload and strategy != "fsdp2":
-        raise UserError.of("workload.offload-of-shards", key="settings.shard_offload")
-    optimizer = settings.optimizer or "adamw"
-    if strategy in SHARDED and optimizer not in SHARDED_OPTIMIZERS:
-        raise UserError.of(
-            "workload.sharded-optimizer",
-            key="settings.optimizer",
-            value=optimizer,
-            strategy=strategy,
-            instead=list(SHARDED_OPTIMIZERS),
-        )
-
-
-def _shard_degree(settings: Settings, strategy: Strategy, gpus: int, nodes: int) -> int | None:
-    """Return how many GPUs share one copy; None where all do."""
-    key, degree = "settings.shard_degree", settings.shard_degree
-    if degree is None:
-        return None
-    if strategy != "fsdp2":
-        raise UserError.of("workload.degree-of-shards", key=key)
-    each = gpus // nodes
-    if gpus % degree or (each % degree and degree % each):
-        possible = [n for n in _divisors(gpus) if n > 1 and not (each % n and n % each)]
-        raise UserError.of(
-            "workload.shard-degree",
-            key=key,
-            value=degree,
-            gpus=gpus,
-            nodes=nodes,
-            possible=possible,
-        )
-    if degree == gpus:
-        return None
-    if settings.shard_offload:
-        raise UserError.of("workload.copies-offloaded", key=key)
-    return degree
-
-
-def _tensor_degree(
-    settings: Settings, strategy: Strategy, workload: Workload, gpus: int, nodes: int
-) -> int | None:
-    """Return over how many GPUs each layer is split; None where none is.
-
-    Every layer waits for the others' parts, so that they stay in one computer.
-    """
-    key, degree = "settings.tensor_degree", settings.tensor_degree
-    if degree is None:
-        return None
-    if strategy != "fsdp2":
-        raise UserError.of("workload.tensor-strategy", key=key)
-    if workload.task not in ("pretrain", "full") or workload.objective or workload.frozen:
-        raise UserError.of("workload.tensor-task", key=key)
-    if settings.cross_entropy not in (None, "full"):
-        raise UserError.of("workload.tensor-loss", key=key)
-    for other in ("shard_degree", "shard_offload", "compile"):
-        if getattr(settings, other):
-            raise UserError.of("workload.tensor-with", key=key, other=f"settings.{other}")
-    each = gpus // nodes
-    if each % degree:
-        possible = [n for n in _divisors(each) if n > 1]
-        raise UserError.of(
-            "workload.tensor-degree", key=key, value=degree, gpus=each, possible=possible
-        )
-    return degree
 
 
 def _check_attention(settings: Settings, precision: Precision, record: GpuRecord) -> None:

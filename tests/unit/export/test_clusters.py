@@ -2,19 +2,25 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from exporting import llama, losses, on_two_computers, put, settings
+from exporting import llama, losses, on_two_computers, put, settings, start
 from test_slurm import torchrun
 
 from trainwright import export
 from trainwright.messages import UserError
 from trainwright.plan.schema import MachineChoice, Plan
 
-FILES = {"skypilot": "task.sky.yaml", "dstack": "task.dstack.yml", "kubeflow": "trainjob.yaml"}
+FILES = {
+    "skypilot": "task.sky.yaml",
+    "dstack": "task.dstack.yml",
+    "kubeflow": "trainjob.yaml",
+    "ray": "runtime_env.yaml",
+}
 
 
 def exported(folder: Path, target: str, gpu: str = "rtx-4090", nodes: int = 2) -> Path:
@@ -74,6 +80,26 @@ def test_kubeflow_takes_the_job(tmp_path: Path) -> None:
     kept = job.to_dict()  # what it does not know is dropped without a word
     assert kept["spec"]["trainer"].keys() == read["spec"]["trainer"].keys()
     assert kept["metadata"] == read["metadata"]
+
+
+@pytest.mark.slow
+def test_ray_trains_with_a_process_for_each_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = pytest.importorskip("ray")
+    folder = exported(tmp_path, "ray", nodes=1)
+    read = document(folder, "ray")
+    ray.runtime_env.RuntimeEnv(**read)
+    assert read.keys() <= ray.runtime_env.RuntimeEnv.known_fields  # others are taken silently
+    with pytest.raises(TypeError):
+        ray.runtime_env.RuntimeEnv(**read | {"pip": 1})
+    options = ["--synthetic", "--cpu", "--steps", "2", "--selfcheck", "--output", "out"]
+    options[-1] = str(folder / "out")  # workers start elsewhere
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # else Ray keeps a token in the home folder
+    done = start([sys.executable, "ray_train.py", *options], folder)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "active: 21 of 21 weights shared" in done.stdout + done.stderr
+    assert len(losses(folder / "out")) == 2
 
 
 @pytest.mark.parametrize("target", FILES)

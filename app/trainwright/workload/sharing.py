@@ -1,0 +1,79 @@
+"""How GPUs share weights and layers: what a plan may ask for together."""
+
+from trainwright.messages import UserError
+from trainwright.workload.settings import SHARDED, SHARDED_OPTIMIZERS, Settings, Strategy
+from trainwright.workload.workload import Workload
+
+
+def check_sharding(settings: Settings, strategy: Strategy) -> None:
+    """Refuse what weights, gradients or state that are shared out cannot go with."""
+    if settings.shard_offload and strategy != "fsdp2":
+        raise UserError.of("workload.offload-of-shards", key="settings.shard_offload")
+    optimizer = settings.optimizer or "adamw"
+    if strategy in SHARDED and optimizer not in SHARDED_OPTIMIZERS:
+        raise UserError.of(
+            "workload.sharded-optimizer",
+            key="settings.optimizer",
+            value=optimizer,
+            strategy=strategy,
+            instead=list(SHARDED_OPTIMIZERS),
+        )
+
+
+def shard_degree(settings: Settings, strategy: Strategy, gpus: int, nodes: int) -> int | None:
+    """Return how many GPUs share one copy; None where all do."""
+    key, degree = "settings.shard_degree", settings.shard_degree
+    if degree is None:
+        return None
+    if strategy != "fsdp2":
+        raise UserError.of("workload.degree-of-shards", key=key)
+    each = gpus // nodes
+    if gpus % degree or (each % degree and degree % each):
+        possible = [n for n in divisors(gpus) if n > 1 and not (each % n and n % each)]
+        raise UserError.of(
+            "workload.shard-degree",
+            key=key,
+            value=degree,
+            gpus=gpus,
+            nodes=nodes,
+            possible=possible,
+        )
+    if degree == gpus:
+        return None
+    if settings.shard_offload:
+        raise UserError.of("workload.copies-offloaded", key=key)
+    return degree
+
+
+def tensor_degree(
+    settings: Settings, strategy: Strategy, workload: Workload, gpus: int, nodes: int
+) -> int | None:
+    """Return over how many GPUs each layer is split; None where none is.
+
+    Every layer waits for the others' parts, so that they stay in one computer.
+    """
+    key, degree = "settings.tensor_degree", settings.tensor_degree
+    if degree is None:
+        return None
+    if strategy != "fsdp2":
+        raise UserError.of("workload.tensor-strategy", key=key)
+    if workload.task not in ("pretrain", "full") or workload.objective or workload.frozen:
+        raise UserError.of("workload.tensor-task", key=key)
+    if settings.cross_entropy not in (None, "full"):
+        raise UserError.of("workload.tensor-loss", key=key)
+    for other in ("shard_degree", "shard_offload", "compile"):
+        if getattr(settings, other):
+            raise UserError.of("workload.tensor-with", key=key, other=f"settings.{other}")
+    each = gpus // nodes
+    if each % degree:
+        possible = [n for n in divisors(each) if n > 1]
+        raise UserError.of(
+            "workload.tensor-degree", key=key, value=degree, gpus=each, possible=possible
+        )
+    return degree
+
+
+def divisors(number: int) -> list[int]:
+    """Return all divisors, the smallest first."""
+    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
