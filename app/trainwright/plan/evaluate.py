@@ -252,6 +252,10 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         decided = Verdict.CANNOT_CHECK
     answers = rollout.answers_of(plan.workload, facts.settings, facts.inputs, machine.gpu_count)
     phases = rollout.phases_of(memory) if answers is not None else None
+    short = answers and rollout.share_short(
+        written_in(plan, facts), facts.settings, answers, machine.gpu.total.value
+    )
+    decided = Verdict.NO if short and decided in _MAY_RUN else decided
     likely = recipe.likely_bytes(plan, facts.settings, facts.profile, memory, facts.config)
     return Report(
         verdict=decided,
@@ -263,6 +267,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
             *refused,
             *queue,
             *(offloads(serving) if serving and decided in (Verdict.NO, Verdict.SPILLS) else ()),
+            *((short,) if short else ()),
             *((whole,) if whole is not None else ()),
             *_open_notes(plan, facts.settings, decided),
             *(rollout.notes(facts.settings, phases, answers.rows) if answers and phases else ()),

@@ -6,6 +6,7 @@ How many answers are written at once, and which phase of a step takes the most m
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 
 from trainwright.estimate import weights
 from trainwright.estimate.engines import ENGINES
@@ -83,6 +84,25 @@ def written_by(
     own = int(profile.model["parameters"]) - workload.adapts * int(profile.model["trainable"])
     model = weights.inventory(json.loads(config), own)
     return Served(ENGINES["vllm"], settings.kv_cache, shape, model=model)
+
+
+def share_short(
+    served: Served | None, settings: FullSettings, answers: Answers, total: float
+) -> Message | None:
+    """Return why a vLLM beside the training does not start; None where it does, or none is there.
+
+    As vLLM 0.26 does (``vllm/v1/core/kv_cache_utils.py``), without what its passes take.
+    """
+    taken = settings.beside * total
+    if served is None or served.model is None or not taken:
+        return None
+    held = served.model.elements * (4 if settings.kv_cache == "fp32" else 2)
+    need = held + served.pool_bytes(1, answers.prompt + answers.tokens)
+    if need <= taken:
+        return None
+    least = f"{ceil(100 * need / total) / 100:g}"
+    values = {"share": settings.beside, "taken": taken, "need": need, "least": least}
+    return Message.of("plan.note.answers-share", **values)
 
 
 def phases_of(memory: MemoryEstimate) -> Phases:

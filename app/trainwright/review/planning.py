@@ -188,7 +188,10 @@ def _workload(
     kind = task(facts)
     if kind == "infer":
         return _served(facts, asked)
-    data: dict[str, Any] = {"task": kind, "inputs": _inputs(facts, asked, model, kind)}
+    objective = objective_of(facts)
+    writes = objective == "grpo"
+    inputs = _answers(facts, asked) if writes else _inputs(facts, asked, model, kind)
+    data: dict[str, Any] = {"task": kind, "inputs": inputs}
     micro = _taken(facts, "micro_batch", "settings.micro_batch", 1, asked)
     steps = facts.value("accumulation", 1)
     apart = _product(facts, "tensor", "pipeline", "context_parallel")
@@ -201,10 +204,9 @@ def _workload(
         ):
             data[key] = value
     alpha = facts.value("alpha")
-    if (objective := objective_of(facts)) is not None:
+    if objective is not None:
         data |= {"objective": objective, **_compared(facts, objective, kind)}
-        if objective == "grpo":
-            data |= {"inputs": _answers(facts, asked), "rollout": _rollout(facts)}
+        data |= {"rollout": _rollout(facts)} if writes else {}
     if kind in ("lora", "qlora"):
         data["lora"] = {
             **{

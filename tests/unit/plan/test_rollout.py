@@ -8,7 +8,7 @@ import pytest
 from trainwright.messages.catalogue import LANGUAGES, render
 from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts, evaluate, resolve
-from trainwright.plan.report import Report, as_json
+from trainwright.plan.report import Report, Verdict, as_json
 from trainwright.plan.schema import Plan
 from trainwright.profile import store
 
@@ -99,3 +99,13 @@ def test_a_vllm_beside_takes_its_share_and_one_elsewhere_nothing(answered: Any) 
         assert seconds["generate"] > 0
         interval = report.time.step_seconds.interval
         assert interval.high >= 2 * report.time.step_seconds.value
+
+
+@pytest.mark.slow
+def test_a_vllm_whose_share_does_not_hold_the_weights_does_not_start(answered: Any) -> None:
+    keys = {"settings__generation": "vllm-sleep", "settings__memory_share": 0.0005}
+    report = answered(**keys)
+    assert report.verdict is Verdict.NO
+    note = next(note for note in report.notes if note.id == "plan.note.answers-share")
+    enough = answered(**keys | {"settings__memory_share": float(note.values["least"])})
+    assert enough.verdict is Verdict.FITS

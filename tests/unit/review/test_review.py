@@ -10,6 +10,7 @@ from trainerfiles import (
     AXOLOTL,
     DPO,
     FACTORY,
+    GRPO,
     MEGATRON,
     RUN,
     SCRIPT,
@@ -75,6 +76,15 @@ def test_a_model_of_images_is_not_asked_for_a_length(tmp_path: Path) -> None:
     found = reviewed(tmp_path, {"config.json": config, "a.json": args()}, "rtx-4090")
     asked = {one.key: one.taken for one in found.planned.asked}
     assert asked == {"workload.inputs.image_size": 224}
+
+
+def test_a_run_that_writes_its_answers_is_asked_for_the_prompts_alone(tmp_path: Path) -> None:
+    odd = GRPO + "gradient_accumulation_steps: 2\nsteps_per_generation: 3\n"
+    found = reviewed(tmp_path, {"g.yaml": odd}, "rtx-4090", 1)
+    keys = {one.key for one in found.planned.asked}
+    assert keys == {"workload.inputs.prompt_tokens", "settings.micro_batch"}
+    lost = [note for note in found.planned.not_planned if note.id.startswith("review.not-planned")]
+    assert [note.values["updates"] for note in lost] == [2]
 
 
 def test_a_model_with_a_number_that_nobody_believes_says_which(tmp_path: Path) -> None:

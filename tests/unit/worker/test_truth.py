@@ -150,6 +150,16 @@ FLUX = {
     "joint_attention_dim": 96, "pooled_projection_dim": 64, "guidance_embeds": True,
     "axes_dims_rope": [8, 12, 12],
 }  # fmt: skip
+FLUX_2 = {
+    "_class_name": "Flux2Transformer2DModel", "in_channels": 16, "num_layers": 2,
+    "num_single_layers": 3, "attention_head_dim": 32, "num_attention_heads": 4,
+    "joint_attention_dim": 96, "timestep_guidance_channels": 64, "axes_dims_rope": [8, 8, 8, 8],
+}  # fmt: skip
+AURA_FLOW = {
+    "_class_name": "AuraFlowTransformer2DModel", "in_channels": 4, "num_mmdit_layers": 2,
+    "num_single_dit_layers": 3, "attention_head_dim": 32, "num_attention_heads": 4,
+    "joint_attention_dim": 96, "caption_projection_dim": 128, "pos_embed_max_size": 64,
+}  # fmt: skip
 VIDEO = {
     "_class_name": "CogVideoXTransformer3DModel", "num_attention_heads": 4,
     "attention_head_dim": 32, "in_channels": 4, "out_channels": 4, "time_embed_dim": 64,
@@ -397,6 +407,9 @@ CASES = {
     "wav2vec2": (WAV2VEC2, {}, TOKENS),
     "flux": (FLUX, JOINT, IMAGES),
     "flux-checkpointed": (FLUX, JOINT | {"checkpointing": "full"}, IMAGES),
+    "flux-2": (FLUX_2, JOINT, IMAGES),
+    "flux-2-checkpointed": (FLUX_2, JOINT | {"checkpointing": "full"}, IMAGES),
+    "aura-flow": (AURA_FLOW, JOINT, IMAGES),
     "flux-lora": (FLUX, JOINT | {"task": "lora"}, IMAGES),
     "video": (VIDEO, {"kernel": "math", "image_size": 96, "frames": 9}, (3, 0)),
     "sac": ({"builtin": "sac-mlp"}, {}, (256, 0)),

@@ -17,9 +17,10 @@ from config import check_config, read_config
 from refusal import Refusal
 from subject import Subject, check_multiple, package
 
-CLIP_TOKENS, T5_TOKENS, SD3_TOKENS = 77, 512, 77 + 256
+CLIP_TOKENS, T5_TOKENS, SD3_TOKENS, AURA_TOKENS = 77, 512, 77 + 256, 256
 """Text that a sample carries: CLIP's context; the default ``max_sequence_length`` of diffusers'
-FluxPipeline, and that of StableDiffusion3Pipeline beside CLIP's."""
+FluxPipeline and Flux2Pipeline, that of StableDiffusion3Pipeline beside CLIP's, and
+AuraFlowPipeline's."""
 
 VAE_FACTOR, VQ_FACTOR = 8, 16
 """Pixels a latent stands for: VAEs of SD, SDXL, SD 3, FLUX and CogVideoX; VQ-GAN of aMUSEd."""
@@ -187,6 +188,32 @@ def _flux(config: Any, canvas: Canvas, batch: int) -> Sample:
     return inputs, torch.zeros(packed)
 
 
+def _flux2(config: Any, canvas: Canvas, batch: int) -> Sample:
+    """Latents packed as FLUX's; positions have four coordinates, of each sample."""
+    tokens = canvas.height // 2 * (canvas.width // 2)
+    packed = (batch, tokens, config.in_channels)
+    inputs = {
+        "hidden_states": torch.zeros(packed),
+        "encoder_hidden_states": torch.zeros((batch, T5_TOKENS, config.joint_attention_dim)),
+        "timestep": torch.zeros((batch,)),
+        "img_ids": torch.zeros((batch, tokens, 4)),
+        "txt_ids": torch.zeros((batch, T5_TOKENS, 4)),
+    }
+    if config.guidance_embeds:
+        inputs["guidance"] = torch.zeros((batch,))
+    return inputs, torch.zeros(packed)
+
+
+def _aura(config: Any, canvas: Canvas, batch: int) -> Sample:
+    latents = (batch, config.in_channels, canvas.height, canvas.width)
+    inputs = {
+        "hidden_states": torch.zeros(latents),
+        "encoder_hidden_states": torch.zeros((batch, AURA_TOKENS, config.joint_attention_dim)),
+        "timestep": torch.zeros((batch,)),
+    }
+    return inputs, torch.zeros(latents)
+
+
 def _sd3(config: Any, canvas: Canvas, batch: int) -> Sample:
     latents = (batch, config.in_channels, canvas.height, canvas.width)
     inputs = {
@@ -220,7 +247,9 @@ DENOISERS = {
     "UNet2DConditionModel": Denoiser(_unet),
     "UVit2DModel": Denoiser(_uvit, factor=VQ_FACTOR, loss=code_loss),
     "FluxTransformer2DModel": Denoiser(_flux, patch=2),
+    "Flux2Transformer2DModel": Denoiser(_flux2, patch=2),
     "SD3Transformer2DModel": Denoiser(_sd3, patch=2),
+    "AuraFlowTransformer2DModel": Denoiser(_aura, patch=2),
     "CogVideoXTransformer3DModel": Denoiser(_video, patch=2),
 }
 """Classes of diffusers that are known here."""
