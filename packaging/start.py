@@ -37,7 +37,9 @@ def main() -> int:
 
 def _is_ours(name: str) -> bool:
     """Return whether a file is one of the programs that the app brings along."""
-    programs = os.path.join(sys._MEIPASS, "trainwright", "worker", "programs")  # type: ignore[attr-defined]
+    import trainwright
+
+    programs = os.path.join(os.path.dirname(trainwright.__file__), "worker", "programs")
     return name.endswith(".py") and os.path.dirname(os.path.abspath(name)) == programs
 
 

@@ -27,10 +27,16 @@ works() { # works PROGRAM
     "${clean[@]}" "$1" estimate "$plan" --json >"$goal/answer.json"
     grep -q '"fits": true' "$goal/answer.json"
     "${clean[@]}" "$1" export "$plan" --to plain --out "$goal/home/run" >/dev/null
-    local code=0
-    timeout --signal=INT --kill-after=10 8 "${clean[@]}" "$1" "$plan" || code=$?
-    [ "$code" = 124 ] || { echo "$1: the window ended with $code" >&2; return 1; }
-    grep -q llama-8b-lora "$goal/home/.config/trainwright/window.ini"  # it opened the plan
+    local code=0 tries=0 opened="$goal/home/.config/trainwright/window.ini"
+    "${clean[@]}" "$1" "$plan" &
+    until grep -qs llama-8b-lora "$opened"; do # it lists the plan as one that was opened
+        kill -0 $!
+        sleep 0.5
+        [ "$((tries += 1))" -lt 240 ]
+    done
+    kill $!
+    wait $! || code=$?
+    [ "$code" = 130 ] || { echo "$1: the window ended with $code" >&2; return 1; }
     rm -r "$goal/home"
     echo "$1 plans, exports, and its window opens; $SECONDS s"
 }

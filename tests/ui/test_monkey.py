@@ -10,7 +10,7 @@ from typing import Any
 import monkey
 import pytest
 
-GROWTH_MIB = 80
+GROWTH_MIB = 60
 """From the first 1,000 actions on; what they load and keep is counted before."""
 
 

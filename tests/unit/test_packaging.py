@@ -1,7 +1,8 @@
-"""What desktops read of the app: the entry in menus, the types of its files, its description."""
+"""What desktops read of the app, and what starts it in its package."""
 
 import shutil
 import subprocess
+import sys
 import tomllib
 from configparser import RawConfigParser
 from fnmatch import fnmatch
@@ -10,9 +11,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from trainwright import __version__
 from trainwright.data import resources
 from trainwright.mig import drawings
 from trainwright.plan import file
+from trainwright.worker.client import PROGRAMS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "packaging"
@@ -60,3 +63,18 @@ def test_the_desktops_own_validator_finds_nothing():
     command = ["desktop-file-validate", str(FOLDER / "trainwright.desktop")]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-X", "utf8", "-P", "-c", "import sys; print(sys.argv[1:])", "a"], "['a']"),
+        (["-s", "-X", "utf8", str(PROGRAMS / "versions.py")], '"python"'),
+        (["--version"], __version__),
+        (["estimate", "gone.py"], "gone.py"),
+    ],
+)
+def test_the_packaged_start_is_python_to_our_programs_and_the_app_to_people(words, said):
+    start = [sys.executable, str(FOLDER / "start.py"), *words]
+    ran = subprocess.run(start, input="{}", capture_output=True, text=True, timeout=60)
+    assert said in ran.stdout + ran.stderr
