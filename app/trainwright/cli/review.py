@@ -96,17 +96,15 @@ def command(
     return Answer(document, show, Exit.NO if found.errors or _undecided(found) else Exit.DONE)
 
 
-def _changes(plan: Plan, facts: Facts, report: Report) -> tuple[WhatIf, ...]:
-    """Return ways out and gains, as far as a review has time for them."""
+def _changes(plan: Plan, facts: Facts, report: Report) -> tuple[tuple[WhatIf, ...], bool]:
+    """Return ways out and gains, and whether a review had time for all of them."""
     until = time.process_time() + _SECONDS
-    return whatifs(
-        plan,
-        facts,
-        report,
-        answer=near.answered,
-        ways=near.ways,
-        wanted=lambda: time.process_time() < until,
-    )
+
+    def wanted() -> bool:
+        return time.process_time() < until
+
+    answer, ways = near.answered, near.ways
+    return whatifs(plan, facts, report, answer=answer, ways=ways, wanted=wanted), wanted()
 
 
 def machine_named(text: str) -> Mapping[str, Any]:

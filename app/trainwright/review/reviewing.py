@@ -28,7 +28,8 @@ from trainwright.workload.settings import Effect, Settings, effect
 
 Answer = Callable[[Plan], tuple[PlanFacts, Report]]
 """Looks a plan up, tracing where it must, and evaluates it."""
-WhatIfs = Callable[[Plan, PlanFacts, Report], Sequence[WhatIf]]
+WhatIfs = Callable[[Plan, PlanFacts, Report], tuple[Sequence[WhatIf], bool]]
+"""Tries changes; returns those worth knowing, and whether there was time for all."""
 
 _LEVELS = ("error", "risk", "way", "gain")
 _NAMES = {
@@ -150,16 +151,19 @@ def review(
     if whatifs is not None and made.plan and plan_facts is not None and report is not None:
         wants_room = _wants_room(report)
         asked = replace(report, verdict=Verdict.NO) if wants_room else report
-        gains = _gains(case, whatifs(made.plan, plan_facts, asked))
+        tried, all_of_them = whatifs(made.plan, plan_facts, asked)
+        gains = _gains(case, tried)
         findings += gains
         if wants_room and not any(one.level == "way" for one in gains):
-            no_way = _no_way(made.plan)
+            no_way = _no_way(made.plan, all_of_them)
     findings.sort(key=lambda finding: _LEVELS.index(finding.level))
     return Review(run, read, facts, made, tuple(findings), report, why, no_way)
 
 
-def _no_way(plan: Plan) -> Message:
+def _no_way(plan: Plan, all_of_them: bool) -> Message:
     """Return what was tried to make a run fit, where nothing did."""
+    if not all_of_them:
+        return Message.of("review.no-way-unfinished")
     if not plan.workload.trains:
         return Message.of("review.no-way-serving")
     compared = isinstance(near.resolved(plan), PlanFacts)
