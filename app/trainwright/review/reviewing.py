@@ -23,7 +23,7 @@ from trainwright.review.facts import Facts, joined
 from trainwright.review.files import Run, Source
 from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.interpret import Interpreted, Unread, interpreted
-from trainwright.review.planning import Planned, asked_gpus, machine_of, planned, task
+from trainwright.review.planning import Planned, asked_gpus, machine_of, offloads, planned, task
 from trainwright.workload.settings import Effect, Settings, effect
 
 Answer = Callable[[Plan], tuple[PlanFacts, Report]]
@@ -52,8 +52,12 @@ _NAMES = {
     "quantization": "weights",
 }
 """Key of a plan -> fact, where a file can say it."""
-_ELSEWHERE = {("allocator", "expandable"): "PYTORCH_ALLOC_CONF=expandable_segments:True"}
-"""What is set in the environment, whatever the tool."""
+_ELSEWHERE = {
+    ("allocator", "expandable"): "PYTORCH_ALLOC_CONF=expandable_segments:True",
+    ("task", "lora"): "peft.LoraConfig",
+    ("task", "qlora"): "peft.LoraConfig, BitsAndBytesConfig(load_in_4bit=True)",
+}
+"""What is set in the environment or in the script, whatever the tool."""
 _LENGTHS = ("workload.inputs.sequence_length", "workload.inputs.prompt_tokens")
 _IMPLIED = (
     *("quantization", "double_quantization", "optimizer_implementation", "adapter_dtype"),
@@ -82,6 +86,15 @@ class Review:
     def errors(self) -> tuple[Finding, ...]:
         """What keeps the run from running as the files say."""
         return tuple(finding for finding in self.findings if finding.level == "error")
+
+    @property
+    def undecided(self) -> Message | None:
+        """Why nobody can tell whether the run fits, though there are figures; None where they do.
+
+        Those of a nearby step may be too close, and what is offloaded is counted.
+        """
+        ids = ("review.rule.memory-close", "review.rule.memory-offload")
+        return next((one.message for one in self.findings if one.message.id in ids), None)
 
     @property
     def not_understood(self) -> tuple[Unread, ...]:
@@ -214,6 +227,8 @@ def _memory(case: Case) -> list[Finding]:
         return [Finding("memory", "risk", Message.of("review.rule.memory-close", **values))]
     if report.verdict not in (Verdict.NO, Verdict.TIGHT, Verdict.SPILLS):
         return []
+    if offloads(case.facts):
+        return [Finding("memory", "risk", Message.of("review.rule.memory-offload", **values))]
     level: Level = "error" if report.verdict is Verdict.NO else "risk"
     small = next((note for note in report.notes if note.id == SHARE_SMALL), None)
     if small is not None and (share := case.given("memory_share")) is not None:

@@ -162,6 +162,21 @@ def test_where_a_nearby_step_cannot_decide_the_answer_is_not_yes(
     assert code == 1
 
 
+def test_what_deepspeed_offloads_is_not_held_against_a_run(
+    tmp_path: Path, reviewed: Reviewed
+) -> None:
+    aside = {"offload_param": {"device": "cpu"}, "offload_optimizer": {"device": "cpu"}}
+    zero = {"zero_optimization": {"stage": 3, "reduce_bucket_size": 10_000_000, **aside}}
+    (tmp_path / "z.json").write_text(json.dumps(zero), encoding="utf-8")
+    (tmp_path / "a.json").write_text(json.dumps(ARGUMENTS), encoding="utf-8")
+    names = [str(tmp_path / name) for name in ("z.json", "a.json")]
+    model = ("--set", "model.preset=qwen-2.5-7b", "--set", "machine.memory_gib=512")
+    code, text = reviewed(*names, "--machine", "rtx-4090:2", *model)
+    found = json.loads(text)["findings"]
+    assert [one["level"] for one in found if one["rule"] == "memory"] == ["risk"]
+    assert code == 1
+
+
 def test_a_computer_without_a_gpu_is_told_of_the_option(
     tmp_path: Path, reviewed: Reviewed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
