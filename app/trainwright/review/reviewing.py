@@ -168,18 +168,19 @@ def review(
         gains = _gains(case, tried)
         findings += gains
         if wants_room and not any(one.level == "way" for one in gains):
-            no_way = _no_way(made.plan, all_of_them)
+            no_way = _no_way(made.plan, plan_facts, all_of_them)
     findings.sort(key=lambda finding: _LEVELS.index(finding.level))
     return Review(run, read, facts, made, tuple(findings), report, why, no_way)
 
 
-def _no_way(plan: Plan, all_of_them: bool) -> Message:
+def _no_way(plan: Plan, facts: PlanFacts, all_of_them: bool) -> Message:
     """Return what was tried to make a run fit, where nothing did."""
     if not all_of_them:
         return Message.of("review.no-way-unfinished")
     if not plan.workload.trains:
         return Message.of("review.no-way-serving")
-    compared = isinstance(near.resolved(plan), PlanFacts)
+    # A step that was traced for this batch and length alone tells nothing of smaller ones.
+    compared = facts.profile.exact and isinstance(near.resolved(plan), PlanFacts)
     return Message.of("review.no-way" if compared else "review.no-way-untraced")
 
 
