@@ -971,7 +971,7 @@ def test_a_small_window_keeps_its_size_and_every_place(
     preferences.language = language
     window = opened()
     window.resize(1024, 640)
-    for screen in ("computer", "monitor", "verify", "diagnose"):
+    for screen in ("computer", "monitor", "verify", "diagnose", "review"):
         window.go(screen)
         spin(50)
         assert (screen, window.width(), window.height()) == (screen, 1024, 640)

@@ -43,6 +43,7 @@ SCREENS = (
     "monitor",
     "verify",
     "diagnose",
+    "review",
     "settings",
 )
 TOLERANCE = 1.5

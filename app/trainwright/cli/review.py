@@ -93,20 +93,18 @@ def command(
     document = as_json(found)
     document["diff"] = diff
     document["written"] = [{"file": str(path), "backup": str(copy)} for path, copy in written]
-    return Answer(document, show, Exit.NO if found.errors or _undecided(found) else Exit.DONE)
+    return Answer(document, show, Exit.NO if found.errors or found.undecided else Exit.DONE)
 
 
-def _changes(plan: Plan, facts: Facts, report: Report) -> tuple[WhatIf, ...]:
-    """Return ways out and gains, as far as a review has time for them."""
+def _changes(plan: Plan, facts: Facts, report: Report) -> tuple[tuple[WhatIf, ...], bool]:
+    """Return ways out and gains, and whether a review had time for all of them."""
     until = time.process_time() + _SECONDS
-    return whatifs(
-        plan,
-        facts,
-        report,
-        answer=near.answered,
-        ways=near.ways,
-        wanted=lambda: time.process_time() < until,
-    )
+
+    def wanted() -> bool:
+        return time.process_time() < until
+
+    answer, ways = near.answered, near.ways
+    return whatifs(plan, facts, report, answer=answer, ways=ways, wanted=wanted), wanted()
 
 
 def machine_named(text: str) -> Mapping[str, Any]:
@@ -129,7 +127,7 @@ def show_review(screen: "Screen", found: Review) -> None:
         from trainwright.cli.estimateview import STYLES as COLOURS
         from trainwright.plan.saying import verdict
 
-        if not _undecided(found):
+        if found.undecided is None:
             mark, style = VERDICTS[found.report.verdict], COLOURS[found.report.verdict]
             screen.line(f"{mark} {screen.text(verdict(found.report))}", style)
         if (note := reviews.nearby(found.report)) is not None:
@@ -140,7 +138,7 @@ def show_review(screen: "Screen", found: Review) -> None:
         _show_findings(screen, level, found)
     if not found.errors:
         screen.line()
-        ending = "-undecided" if _undecided(found) else "" if found.report else "-unestimated"
+        ending = "-undecided" if found.undecided else "" if found.report else "-unestimated"
         screen.say(f"cli.review.no-errors{ending}")
     _show_offers(screen, found)
     if found.no_way is not None:
@@ -183,11 +181,6 @@ def _show_bullets(screen: "Screen", title: str, lines: Sequence[Message]) -> Non
         screen.line()
         screen.say(title, "bold")
         screen.bullets(lines)
-
-
-def _undecided(found: Review) -> bool:
-    """Return whether nobody can tell from a nearby step whether the run fits."""
-    return found.report is not None and reviews.close(found.report)
 
 
 def _trains(found: Review) -> bool:

@@ -255,7 +255,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     short = answers and rollout.share_short(
         written_in(plan, facts), facts.settings, answers, machine.gpu.total.value
     )
-    decided = Verdict.NO if short and decided in _MAY_RUN else decided
+    decided = Verdict.NO if short and decided in FITTING else decided
     likely = recipe.likely_bytes(plan, facts.settings, facts.profile, memory, facts.config)
     return Report(
         verdict=decided,

@@ -424,6 +424,14 @@ def _shares_aside(facts: Facts) -> bool:
     return offloads and str(strategy(facts)).startswith("fsdp2")
 
 
+def offloads(facts: Facts) -> tuple[str, ...]:
+    """Return what DeepSpeed keeps in system memory, which no plan says: figures count it."""
+    if _shares_aside(facts):
+        return ()
+    names = ("offload_params", "offload_optimizer")
+    return tuple(name for name in names if facts.value(name) not in (None, False, "none"))
+
+
 def _precision(facts: Facts, kind: str) -> str | None:
     precision: str | None = facts.value("precision")
     weights: str | None = facts.value("weights_dtype")
@@ -484,9 +492,8 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
         yield Message.of("review.not-planned.liger")
     if facts.value("adapter") == "freeze":
         yield Message.of("review.not-planned.freeze")
-    for name in ("offload_params", "offload_optimizer"):
-        if facts.value(name) not in (None, False, "none") and not _shares_aside(facts):
-            yield Message.of(f"review.not-planned.{name.replace('_', '-')}")
+    for name in offloads(facts):
+        yield Message.of(f"review.not-planned.{name.replace('_', '-')}")
     if (degree := facts.value("tensor", 1)) > 1:
         yield Message.of("review.not-planned.tensor", degree=degree)
     for name in ("pipeline", "context_parallel"):

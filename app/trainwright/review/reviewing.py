@@ -23,12 +23,13 @@ from trainwright.review.facts import Facts, joined
 from trainwright.review.files import Run, Source
 from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.interpret import Interpreted, Unread, interpreted
-from trainwright.review.planning import Planned, asked_gpus, machine_of, planned, task
+from trainwright.review.planning import Planned, asked_gpus, machine_of, offloads, planned, task
 from trainwright.workload.settings import Effect, Settings, effect
 
 Answer = Callable[[Plan], tuple[PlanFacts, Report]]
 """Looks a plan up, tracing where it must, and evaluates it."""
-WhatIfs = Callable[[Plan, PlanFacts, Report], Sequence[WhatIf]]
+WhatIfs = Callable[[Plan, PlanFacts, Report], tuple[Sequence[WhatIf], bool]]
+"""Tries changes; returns those worth knowing, and whether there was time for all."""
 
 _LEVELS = ("error", "risk", "way", "gain")
 _NAMES = {
@@ -51,8 +52,12 @@ _NAMES = {
     "quantization": "weights",
 }
 """Key of a plan -> fact, where a file can say it."""
-_ELSEWHERE = {("allocator", "expandable"): "PYTORCH_ALLOC_CONF=expandable_segments:True"}
-"""What is set in the environment, whatever the tool."""
+_ELSEWHERE = {
+    ("allocator", "expandable"): "PYTORCH_ALLOC_CONF=expandable_segments:True",
+    ("task", "lora"): "peft.LoraConfig",
+    ("task", "qlora"): "peft.LoraConfig, BitsAndBytesConfig(load_in_4bit=True)",
+}
+"""What is set in the environment or in the script, whatever the tool."""
 _LENGTHS = ("workload.inputs.sequence_length", "workload.inputs.prompt_tokens")
 _IMPLIED = (
     *("quantization", "double_quantization", "optimizer_implementation", "adapter_dtype"),
@@ -81,6 +86,15 @@ class Review:
     def errors(self) -> tuple[Finding, ...]:
         """What keeps the run from running as the files say."""
         return tuple(finding for finding in self.findings if finding.level == "error")
+
+    @property
+    def undecided(self) -> Message | None:
+        """Why nobody can tell whether the run fits, though there are figures; None where they do.
+
+        Those of a nearby step may be too close, and what is offloaded is counted.
+        """
+        ids = ("review.rule.memory-close", "review.rule.memory-offload")
+        return next((one.message for one in self.findings if one.message.id in ids), None)
 
     @property
     def not_understood(self) -> tuple[Unread, ...]:
@@ -150,19 +164,23 @@ def review(
     if whatifs is not None and made.plan and plan_facts is not None and report is not None:
         wants_room = _wants_room(report)
         asked = replace(report, verdict=Verdict.NO) if wants_room else report
-        gains = _gains(case, whatifs(made.plan, plan_facts, asked))
+        tried, all_of_them = whatifs(made.plan, plan_facts, asked)
+        gains = _gains(case, tried)
         findings += gains
         if wants_room and not any(one.level == "way" for one in gains):
-            no_way = _no_way(made.plan)
+            no_way = _no_way(made.plan, plan_facts, all_of_them)
     findings.sort(key=lambda finding: _LEVELS.index(finding.level))
     return Review(run, read, facts, made, tuple(findings), report, why, no_way)
 
 
-def _no_way(plan: Plan) -> Message:
+def _no_way(plan: Plan, facts: PlanFacts, all_of_them: bool) -> Message:
     """Return what was tried to make a run fit, where nothing did."""
+    if not all_of_them:
+        return Message.of("review.no-way-unfinished")
     if not plan.workload.trains:
         return Message.of("review.no-way-serving")
-    compared = isinstance(near.resolved(plan), PlanFacts)
+    # A step that was traced for this batch and length alone tells nothing of smaller ones.
+    compared = facts.profile.exact and isinstance(near.resolved(plan), PlanFacts)
     return Message.of("review.no-way" if compared else "review.no-way-untraced")
 
 
@@ -213,6 +231,8 @@ def _memory(case: Case) -> list[Finding]:
         return [Finding("requests-wait", "risk", wait)]
     if report.verdict not in (Verdict.NO, Verdict.TIGHT, Verdict.SPILLS):
         return []
+    if offloads(case.facts):
+        return [Finding("memory", "risk", Message.of("review.rule.memory-offload", **values))]
     level: Level = "error" if report.verdict is Verdict.NO else "risk"
     small = next((note for note in report.notes if note.id == SHARE_SMALL), None)
     if small is not None and (share := case.given("memory_share")) is not None:

@@ -74,16 +74,14 @@ def completed(found: Review) -> Review:
     return replace(again, planned=found.planned)
 
 
-def _trying(plan: Plan, facts: Facts, report: Report) -> tuple[WhatIf, ...]:
-    until = time.monotonic() + _SECONDS
-    return whatifs(
-        plan,
-        facts,
-        report,
-        answer=near.answered,
-        ways=near.ways,
-        wanted=lambda: time.monotonic() < until,
-    )
+def _trying(plan: Plan, facts: Facts, report: Report) -> tuple[tuple[WhatIf, ...], bool]:
+    until = time.thread_time() + _SECONDS
+
+    def wanted() -> bool:
+        return time.thread_time() < until
+
+    answer, ways = near.answered, near.ways
+    return whatifs(plan, facts, report, answer=answer, ways=ways, wanted=wanted), wanted()
 
 
 def _answer(plan: Plan) -> tuple[Facts, Report]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from trainwright.advise import near
+from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
 from trainwright.plan.profiles import nearest
 from trainwright.plan.schema import Plan
@@ -52,3 +53,18 @@ def test_a_nearby_step_is_as_near_as_it_says(lora):
         for profile in (traced, found.profile)
     )
     assert quick == pytest.approx(exact, rel=found.share)
+
+
+def test_of_a_step_that_is_not_stored_another_task_is_a_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As of all weights of a 70B model: those steps are not shipped, those of its adapters are."""
+    small = {"model.preset": "gpt2-xl", "machine.gpus[0].id": "rtx-3060-12gb"}
+    small |= {"settings.micro_batch": 1, "workload.effective_batch": 1}
+    full = with_keys(plan(), small | {"workload.task": "full", "workload.lora": None})
+    facts = near.resolved(full)
+    assert isinstance(facts, Facts)
+    load = store.load
+    monkeypatch.setattr(store, "load", lambda spec: None if spec.task == "full" else load(spec))
+    tasks = [way.changes.get("workload.task") for way in near.ways(full, facts, lambda: True)]
+    assert "lora" in tasks

@@ -1,6 +1,7 @@
 """Targets whose tool needs nothing but its own file: what is written is what is read again."""
 
 import ast
+import json
 import subprocess
 import sys
 import tomllib
@@ -12,7 +13,10 @@ import yaml
 from exporting import llama, on_two_computers, on_two_gpus, settings
 
 from trainwright import export
+from trainwright.cli.run import run
 from trainwright.messages import UserError, render
+from trainwright.plan import file
+from trainwright.plan.edit import with_keys
 from trainwright.plan.schema import Plan
 from trainwright.review import plan_of, sources
 from trainwright.review.kinds import KINDS, declared
@@ -22,7 +26,9 @@ TRAINERS = {"trl": "trl-sft", "axolotl": "axolotl", "llamafactory": "llamafactor
 
 
 def plan(preset: str, task: str, **sections: Any) -> Plan:
-    workload = {"task": task, "effective_batch": 16, "inputs": {"sequence_length": 1024}}
+    workload: dict[str, Any] = {"task": task}
+    if task != "infer":
+        workload |= {"effective_batch": 16, "inputs": {"sequence_length": 1024}}
     return Plan.model_validate(
         {
             "name": "x",
@@ -258,3 +264,18 @@ def test_all_linear_is_written_as_each_tool_has_it():
     for target, word in words.items():
         (text,) = export.files(target, asked, settings(precision="bf16-mixed"), {}, "en").values()
         assert yaml.safe_load(text)[keys[target]] == word
+
+
+def test_a_share_with_which_the_engine_does_not_start_is_said_in_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And on the screen: vLLM refuses to start with a cache smaller than one request."""
+    given = plan("llama-3.1-8b", "infer", workload={"inputs": {"prompt_tokens": 4000}})
+    path = tmp_path / "p.plan.yaml"
+    small = with_keys(given, {"settings.engine": "vllm", "settings.memory_share": 0.6})
+    file.write(small, path)
+    run(["export", str(path), "--to", "vllm", "-o", str(tmp_path / "v"), "--json"], lambda _p: 0)
+    warning = json.loads(capsys.readouterr().out)["warning"]
+    assert "does not start" in warning
+    text = (tmp_path / "v" / "serve.sh").read_text(encoding="utf-8")
+    assert "does not start" in text.replace("\n# ", " ")

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from trainwright.cli.run import run
+from trainwright.messages import UserError
 from trainwright.profile import store
 
 AXOLOTL = """\
@@ -126,3 +127,64 @@ def test_a_machine_that_is_not_known_is_refused(
     path = tmp_path / "a.yml"
     path.write_text(AXOLOTL, encoding="utf-8")
     assert reviewed(str(path), "--machine", machine)[0] == 2
+
+
+SERVED = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 65536"
+
+
+def test_a_server_that_does_not_fit_gets_its_own_options(reviewed: Reviewed) -> None:
+    _, text = reviewed(SERVED, "--machine", "rtx-4090")
+    ways = [one for one in json.loads(text)["findings"] if one["level"] == "way"]
+    said = {key.partition(" ")[0]: one["effect"] for one in ways for key in one["beyond"]}
+    assert said["--max-model-len"] == "different"
+    assert said["--quantization"] == said["--kv-cache-dtype"] == "nearly"
+
+
+def test_a_small_share_is_enlarged_with_the_weights_that_need_it(reviewed: Reviewed) -> None:
+    line = "vllm serve Qwen/Qwen2.5-14B --max-model-len 16384 --gpu-memory-utilization 0.5"
+    _, text = reviewed(line, "--machine", "rtx-4090")
+    ways = [one for one in json.loads(text)["findings"] if one["level"] == "way"]
+    kept = [one["beyond"] for one in ways if not any("model." in key for key in one["beyond"])]
+    assert any("--gpu-memory-utilization" in key for keys in kept for key in keys)
+
+
+def test_where_a_nearby_step_cannot_decide_the_answer_is_not_yes(
+    tmp_path: Path, reviewed: Reviewed
+) -> None:
+    text = AXOLOTL.replace("adapter: lora", "adapter: qlora\nload_in_4bit: true")
+    text = text.replace("batch_size: 8", "batch_size: 2").replace("lora_r: 16", "lora_r: 32")
+    path = tmp_path / "a.yml"
+    path.write_text(text + "flash_attention: true\nsample_packing: true\n"
+                    "gradient_checkpointing: true\n", encoding="utf-8")  # fmt: skip
+    code, answer = reviewed(str(path), "--machine", "rtx-4090")
+    found = json.loads(answer)["findings"]
+    assert [one["rule"] for one in found if one["level"] == "risk"] == ["memory"]
+    assert code == 1
+
+
+def test_what_deepspeed_offloads_is_not_held_against_a_run(
+    tmp_path: Path, reviewed: Reviewed
+) -> None:
+    aside = {"offload_param": {"device": "cpu"}, "offload_optimizer": {"device": "cpu"}}
+    zero = {"zero_optimization": {"stage": 3, "reduce_bucket_size": 10_000_000, **aside}}
+    (tmp_path / "z.json").write_text(json.dumps(zero), encoding="utf-8")
+    (tmp_path / "a.json").write_text(json.dumps(ARGUMENTS), encoding="utf-8")
+    names = [str(tmp_path / name) for name in ("z.json", "a.json")]
+    model = ("--set", "model.preset=qwen-2.5-7b", "--set", "machine.memory_gib=512")
+    code, text = reviewed(*names, "--machine", "rtx-4090:2", *model)
+    found = json.loads(text)["findings"]
+    assert [one["level"] for one in found if one["rule"] == "memory"] == ["risk"]
+    assert code == 1
+
+
+def test_a_computer_without_a_gpu_is_told_of_the_option(
+    tmp_path: Path, reviewed: Reviewed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from trainwright.probe import snapshot
+
+    def none(_snapshot: object) -> None:
+        raise UserError.of("probe.no-gpu", reason="no driver")
+
+    monkeypatch.setattr(snapshot, "resolved", none)
+    said = json.loads(reviewed("vllm serve openai-community/gpt2 --dtype half")[1])
+    assert "--machine rtx-4090" in said["not_estimated"]

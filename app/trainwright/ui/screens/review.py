@@ -149,9 +149,9 @@ class ReviewScreen(Scroll):
         elif found.report is None:
             strip = Strip("info", "na")
             strip.label.tell(found.unestimated or Message.of("review.no-model"))
-        elif reviews.close(found.report):
+        elif found.undecided is not None:
             strip = Strip("warning-fill", "tight")
-            strip.label.tell(reviews.nearby(found.report) or "")
+            strip.label.tell(found.undecided)
         else:
             strip = Strip(*_VERDICTS.get(found.report.verdict, _LOOKS["error"]))
             strip.label.tell(verdict(found.report))
