@@ -92,17 +92,16 @@ def worth_tracing(
 ) -> Iterator[Pending]:
     """Yield what must be traced before the advice can compare it, where that may help.
 
-    Weights shared out, a recipe's step with and without checkpointing, and adapters or fewer bits
-    where nothing fits.
+    Weights shared out, convolutions in channels last, a recipe's step with and without
+    checkpointing, and adapters or fewer bits where nothing fits.
     """
     shared = relax.sharding(plan)
     wanted = [shared] if shared is not None and _would_shard(advice) else []
+    if any(note.id == "advise.not-considered" and _CHANNELS_LAST in note.values["values"]
+           for note in advice.notes):  # fmt: skip
+        wanted.append(_with_settings(plan, channels_last=True))
     if plan.settings.recipe is not None and plan.settings.checkpointing is None:
-        levels = ({"checkpointing": level} for level in ("none", "full"))
-        wanted += [
-            plan.model_copy(update={"settings": plan.settings.model_copy(update=level)})
-            for level in levels
-        ]
+        wanted += [_with_settings(plan, checkpointing=level) for level in ("none", "full")]
     for one in (*wanted, *(() if advice.choices else relax.smaller_tasks(plan))):
         try:
             found = by(one)
@@ -110,6 +109,14 @@ def worth_tracing(
             continue
         if isinstance(found, Pending):
             yield found
+
+
+_CHANNELS_LAST = Message.of("advise.value", setting="channels_last", value="true")
+"""In the note on what was not compared: tensor cores are fastest on that layout."""
+
+
+def _with_settings(plan: Plan, **changed: object) -> Plan:
+    return plan.model_copy(update={"settings": plan.settings.model_copy(update=changed)})
 
 
 def untraced(pending: Pending, error: UserError) -> Message:

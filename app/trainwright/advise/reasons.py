@@ -121,7 +121,10 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     gain = rival.seconds / best.seconds
     flips = Message.of("advise.flip.link") if value == "single" or gain < 0.9 * count else None
     id = "advise.strategy.kept" if value == "ddp" and gain < 1 else f"advise.strategy.{value}"
-    yield _reason("strategy", value, id, _ESTIMATE, flips, gpus=count, factor=gain)
+    if id == "advise.strategy.ddp" and len(search.facts.machine.gpus) > 1:
+        id = "advise.strategy.ddp-mixed"
+    gpu = search.facts.machine.gpu.record.name
+    yield _reason("strategy", value, id, _ESTIMATE, flips, gpus=count, factor=gain, gpu=gpu)
 
 
 def sharded(gpus: int, less: float | None = None, *, aside: bool = False) -> Iterator[Reason]:

@@ -359,3 +359,17 @@ def test_sharding_is_a_way_out_of_copies_that_the_plan_fixes_and_is_not_hinted_a
     assert way.changes["settings.strategy"] == "fsdp2"
     assert way.effect.name == "SAME"
     assert not [note for note in advice.notes if note.id == "advise.sharding"]
+
+
+def test_of_two_kinds_of_cards_the_faster_alone_is_named_where_the_slower_holds_it_up():
+    plan = planned("llama-3.2-1b", "lora", "rtx-4090", 16, {"sequence_length": 1024})
+    gpus = (*plan.machine.gpus, plan.machine.gpus[0].model_copy(update={"id": "rtx-3060-12gb"}))
+    machine = plan.machine.model_copy(update={"gpus": gpus})
+    both = plan.model_copy(update={"machine": machine})
+    advice, alone = (advise(one, resolve(one), top=1) for one in (both, plan))
+    (note,) = [note for note in advice.notes if note.id == "advise.mistake.mixed"]
+    assert note == advice.notes[0]
+    assert note.values["gpu"] == "GeForce RTX 4090"
+    seconds = [one.choices[0].estimate.time.step_seconds.value for one in (advice, alone)]
+    assert note.values["saved"] == pytest.approx(1 - seconds[1] / seconds[0], rel=1e-3)
+    assert note.values["saved"] > 0.2  # the 4090 has more than twice the rate of the 3060
