@@ -89,26 +89,33 @@ def _shards(way: Relaxation) -> bool:
 
 def worth_tracing(
     plan: Plan, advice: Advice, by: Callable[[Plan], Facts | Pending] = resolve
-) -> Iterator[Pending]:
-    """Yield what must be traced before the advice can compare it, where that may help.
+) -> Iterator[tuple[str, Pending]]:
+    """Yield (what, what must be traced) before the advice can compare it, where that may help.
 
     Weights shared out, convolutions in channels last, a recipe's step with and without
     checkpointing, and adapters or fewer bits where nothing fits.
     """
-    shared = relax.sharding(plan)
-    wanted = [shared] if shared is not None and _would_shard(advice) else []
-    if any(note.id == "advise.not-considered" and _CHANNELS_LAST in note.values["values"]
-           for note in advice.notes):  # fmt: skip
-        wanted.append(_with_settings(plan, channels_last=True))
-    if plan.settings.recipe is not None and plan.settings.checkpointing is None:
-        wanted += [_with_settings(plan, checkpointing=level) for level in ("none", "full")]
-    for one in (*wanted, *(() if advice.choices else relax.smaller_tasks(plan))):
+    for what, one in _wanted(plan, advice):
         try:
             found = by(one)
-        except UserError:  # the model, or the settings, do not go with the task
+        except UserError:  # the model, or the settings, do not go with it
             continue
         if isinstance(found, Pending):
-            yield found
+            yield what, found
+
+
+def _wanted(plan: Plan, advice: Advice) -> Iterator[tuple[str, Plan]]:
+    shared = relax.sharding(plan)
+    if shared is not None and _would_shard(advice):
+        yield "fsdp2", shared
+    skipped = (note for note in advice.notes if note.id == "advise.not-considered")
+    if any(_CHANNELS_LAST in note.values["values"] for note in skipped):
+        yield "channels_last", _with_settings(plan, channels_last=True)
+    if plan.settings.recipe is not None and plan.settings.checkpointing is None:
+        for level in ("none", "full"):
+            yield f"checkpointing: {level}", _with_settings(plan, checkpointing=level)
+    if not advice.choices:
+        yield from ((one.workload.task, one) for one in relax.smaller_tasks(plan))
 
 
 _CHANNELS_LAST = Message.of("advise.value", setting="channels_last", value="true")
@@ -119,10 +126,9 @@ def _with_settings(plan: Plan, **changed: object) -> Plan:
     return plan.model_copy(update={"settings": plan.settings.model_copy(update=changed)})
 
 
-def untraced(pending: Pending, error: UserError) -> Message:
-    """Return that a way out was not compared, because its step could not be traced."""
-    way = pending.spec.task if not pending.settings.shards else pending.settings.strategy
-    return Message.of("advise.untraced", way=way, problem=error.message)
+def untraced(what: str, error: UserError) -> Message:
+    """Return that something was not compared, because its step could not be traced."""
+    return Message.of("advise.untraced", what=what, problem=error.message)
 
 
 def _would_shard(advice: Advice) -> bool:

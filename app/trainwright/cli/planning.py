@@ -108,12 +108,12 @@ def advised(plan: Plan, terminal: Terminal, *, top: int) -> Advice:
     found = facts(plan, terminal)
     advice = advise(plan, found, top=top)
     known, unknown = False, []
-    for pending in worth_tracing(plan, advice):
+    for what, pending in worth_tracing(plan, advice):
         try:
             traced(pending, plan.name, terminal)
             known = True
         except UserError as error:  # a package that only this way out needs, for one
-            unknown.append(untraced(pending, error))
+            unknown.append(untraced(what, error))
     advice = advise(plan, found, top=top) if known else advice
     return replace(advice, notes=(*unknown, *advice.notes))
 

@@ -81,12 +81,12 @@ def _advise(plan: "Plan", facts: "Facts", *, alone: bool = False) -> "Advice":
     from trainwright.messages import UserError
 
     found, known, unknown = advise(plan, facts, alone=alone), False, []
-    for asked in worth_tracing(plan, found):
+    for what, asked in worth_tracing(plan, found):
         try:
             _trace(asked.spec, None, lambda *_: None, lambda: False)
             known = True
         except UserError as error:  # a package that only this way out needs, for one
-            unknown.append(untraced(asked, error))
+            unknown.append(untraced(what, error))
     found = advise(plan, facts, alone=alone) if known else found
     return replace(found, notes=(*unknown, *found.notes))
 
