@@ -132,7 +132,7 @@ def filled(
         "shard_degree": shard_degree,
         "num_workers": workers,
         "prefetch_factor": settings.loader.prefetch_factor or 2,
-        "pin_memory": settings.loader.pin_memory is not False,
+        "pin_memory": _pinned(settings.loader, record),
         "persistent_workers": _persistent(settings.loader, workers),
     }
     given = settings.model_dump(exclude={"loader"}, exclude_none=True)
@@ -472,6 +472,11 @@ def _workers(loader: Loader, gpu_count: int, cores: int | None) -> int:
     if cores is None:
         return DEFAULT_WORKERS
     return min(8, max(2, cores // gpu_count - 1))
+
+
+def _pinned(loader: Loader, record: GpuRecord) -> bool:
+    """Return whether batches wait in pinned memory, of which PyTorch's mps device has none."""
+    return record.vendor != "Apple" if loader.pin_memory is None else loader.pin_memory
 
 
 def _persistent(loader: Loader, workers: int) -> bool:

@@ -116,7 +116,7 @@ class Loader(Frozen):
     prefetch_factor: Annotated[int, Field(ge=1, le=64)] | None = None
     """Batches that each worker holds ready. Default: 2, as torch."""
     pin_memory: bool | None = None
-    """Default: true."""
+    """Default: true; false on Apple's GPUs."""
     persistent_workers: bool | None = None
     """Default: true where there are workers."""
 
