@@ -17,6 +17,7 @@ from trainwright.plan.evaluate import Facts, Pending, resolve, stored
 from trainwright.plan.question import question
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
+from trainwright.plan.serving import WAITS
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 from trainwright.workload.settings import Effect
@@ -74,6 +75,7 @@ def advise(
         pareto=pareto.front(search, best),
         nothing_fits=(),
         notes=(
+            *(note for note in report.notes if note.id == WAITS),
             *_margin(search, first),
             *mistakes(search, best, report),
             *_fp8(search, best),

@@ -79,7 +79,7 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
         return
     other = others[0]
     gain = other.seconds / best.seconds
-    if value in ("bf16-mixed", "bf16") and gain > 1:
+    if value in ("bf16-mixed", "bf16") and gain > 1 and search.plan.workload.trains:
         flips = Message.of("advise.flip.diverges", other=other.candidate.precision, factor=gain)
     yield _reason(
         "precision",
@@ -96,6 +96,11 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
 
 def _on_mps(search: Search) -> bool:
     return search.facts.machine.gpu.record.vendor == "Apple"
+
+
+def _by_engine(search: Search) -> bool:
+    """Return whether an engine serves, with kernels and a memory pool of its own."""
+    return search.facts.settings.engine != "transformers"
 
 
 def _compared(record: GpuRecord, gain: float) -> str:
@@ -330,7 +335,7 @@ def _activation_offload(search: Search, best: Timed, _report: Report) -> Iterato
 
 def _attention(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     profile = search.profile(best.candidate)
-    if profile is None or not profile.kernels:
+    if profile is None or not profile.kernels or _by_engine(search):
         return
     value = best.candidate.attention
     source = "torch: scaled_dot_product_attention; Dao et al. 2022 (arXiv 2205.14135)"
@@ -366,7 +371,7 @@ def _channels_last(search: Search, best: Timed, _report: Report) -> Iterator[Rea
 
 
 def _allocator(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
-    if search.facts.machine.gpu.record.vendor != "NVIDIA":
+    if search.facts.machine.gpu.record.vendor != "NVIDIA" or _by_engine(search):
         return  # CUDA's allocator alone has expandable segments
     value = best.candidate.allocator
     source = "torch: CUDA memory management notes"

@@ -403,3 +403,22 @@ def test_convolutions_are_compared_in_channels_last():
     compared = [choice.settings.channels_last for choice in advice.choices]
     wanted = dict(worth_tracing(plan, advice))
     assert True in compared or wanted["channels_last"].spec.channels_last
+
+
+def test_advice_for_an_engine_says_who_waits_and_nothing_of_a_loss_or_of_pytorch_s_kernels():
+    plan = Plan.model_validate({
+        "trainwright": 1,
+        "model": {"preset": "llama-3.1-8b"},
+        "workload": {"task": "infer",
+                     "inputs": {"prompt_tokens": 1024, "new_tokens": 256, "concurrent": 32}},
+        "machine": {"gpus": [{"id": "rtx-4090"}]},
+        "settings": {"engine": "vllm", "memory_share": 0.75},
+    })  # fmt: skip
+    advice = advise(plan, resolve(plan), top=1)
+    assert advice.notes[0].id == "plan.note.requests-wait"
+    reasons = advice.choices[0].reasons
+    said = [one for reason in reasons for one in (reason.because, reason.flips) if one is not None]
+    whole = " ".join(render(one, "en") for one in said)
+    assert "loss" not in whole
+    assert "flash" not in whole
+    assert "allocator" not in whole
