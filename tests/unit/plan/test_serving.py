@@ -237,7 +237,10 @@ def test_what_is_left_is_what_fits() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"engine": "vllm"}, {"engine": "vllm", "memory_share": 0.75}, {"quantization": "q8_0"}],
+    [
+        *({}, {"engine": "vllm"}, {"engine": "vllm", "memory_share": 0.75}),
+        *({"engine": "sglang"}, {"quantization": "q8_0"}),
+    ],
 )
 def test_limits_are_exact(settings: dict[str, Any]) -> None:
     asked = plan(settings)
@@ -257,6 +260,9 @@ def test_limits_are_exact(settings: dict[str, Any]) -> None:
     assert not fits(context - 255, 8)
     assert fits(1024, most)
     assert not fits(1024, most + 1)
+    more = report_of(plan(settings, concurrent=most + 9)).serving
+    assert more is not None
+    assert more.running == (most if more.served.queues else most + 9), "one figure, twice"
 
 
 def test_the_context_ends_at_the_model_s_positions() -> None:
