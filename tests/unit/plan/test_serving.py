@@ -178,6 +178,11 @@ def test_two_cards_are_said_to_hold_what_one_does_not() -> None:
     machine = asked.machine.model_validate({"gpus": [{"id": "rtx-4090", "count": 2}]})
     report = report_of(asked.model_copy(update={"machine": machine}))
     note = next(note for note in report.notes if note.id == "plan.note.tensor-parallel")
+    crowded = asked.workload.inputs.model_copy(update={"concurrent": 32})
+    workload = asked.workload.model_copy(update={"inputs": crowded})
+    many = asked.model_copy(update={"machine": machine, "workload": workload})
+    for language in LANGUAGES:
+        assert str(note.values["most"]) in render(saying.verdict(report_of(many)), language)
     both = 2 * 0.92 * 23.5 * 2**30 - 20 * 2**30
     assert 0.85 * both < note.values["tokens"] * 262_144 < both
 
