@@ -20,6 +20,7 @@ from trainwright.plan.question import question
 from trainwright.plan.report import Report
 from trainwright.plan.rollout import answers_of, with_answers
 from trainwright.plan.schema import Plan
+from trainwright.plan.serving import WAITS
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 from trainwright.workload.settings import SHARDED, Effect
@@ -82,6 +83,7 @@ def advise(
         pareto=pareto.front(search, best),
         nothing_fits=(),
         notes=(
+            *(note for note in report.notes if note.id == WAITS),
             *_margin(search, first),
             *mistakes(search, best, report),
             *_fp8(search, best),
@@ -97,27 +99,19 @@ def _shards(way: Relaxation) -> bool:
 
 def worth_tracing(
     plan: Plan, advice: Advice, by: Callable[[Plan], Facts | Pending] = resolve
-) -> Iterator[Pending]:
-    """Yield what must be traced before the advice can compare it, where that may help.
+) -> Iterator[tuple[str, Pending]]:
+    """Yield (what, what must be traced) before the advice can compare it, where that may help.
 
-    Weights shared out, a recipe's step with and without checkpointing, and adapters or fewer bits
-    where nothing fits.
+    Weights shared out, convolutions in channels last, a recipe's step with and without
+    checkpointing, and adapters or fewer bits where nothing fits.
     """
-    shared = relax.sharding(plan)
-    wanted = [shared] if shared is not None and _would_shard(advice) else []
-    if plan.settings.recipe is not None and plan.settings.checkpointing is None:
-        levels = ({"checkpointing": level} for level in ("none", "full"))
-        wanted += [
-            plan.model_copy(update={"settings": plan.settings.model_copy(update=level)})
-            for level in levels
-        ]
-    for one in (*wanted, *(() if advice.choices else relax.smaller_tasks(plan))):
+    for what, one in _wanted(plan, advice):
         try:
             found = by(one)
-        except UserError:  # the model, or the settings, do not go with the task
+        except UserError:  # the model, or the settings, do not go with it
             continue
         if isinstance(found, Pending):
-            yield found
+            yield what, found
 
 
 def advise_and_trace(
@@ -134,12 +128,12 @@ def advise_and_trace(
     """
     advice, unknown = advise(plan, facts, top=top, alone=alone), list[Message]()
     known = False
-    for pending in worth_tracing(plan, advice):
+    for what, pending in worth_tracing(plan, advice):
         try:
             trace(pending)
             known = True
         except UserError as error:  # a package that only this way out needs, for one
-            unknown.append(_untraced(pending, error))
+            unknown.append(_untraced(what, error))
     advice = advise(plan, facts, top=top, alone=alone) if known else advice
     for parted in _worth_splitting(plan, facts, advice):
         try:
@@ -154,10 +148,31 @@ def advise_and_trace(
     return replace(advice, notes=(*unknown, *advice.notes))
 
 
-def _untraced(pending: Pending, error: UserError) -> Message:
-    """Return that a way out was not compared, because its step could not be traced."""
-    way = pending.spec.task if not pending.settings.shards else pending.settings.strategy
-    return Message.of("advise.untraced", way=way, problem=error.message)
+def _wanted(plan: Plan, advice: Advice) -> Iterator[tuple[str, Plan]]:
+    shared = relax.sharding(plan)
+    if shared is not None and _would_shard(advice):
+        yield "fsdp2", shared
+    skipped = (note for note in advice.notes if note.id == "advise.not-considered")
+    if any(_CHANNELS_LAST in note.values["values"] for note in skipped):
+        yield "channels_last", _with_settings(plan, channels_last=True)
+    if plan.settings.recipe is not None and plan.settings.checkpointing is None:
+        for level in ("none", "full"):
+            yield f"checkpointing: {level}", _with_settings(plan, checkpointing=level)
+    if not advice.choices:
+        yield from ((one.workload.task, one) for one in relax.smaller_tasks(plan))
+
+
+_CHANNELS_LAST = Message.of("advise.value", setting="channels_last", value="true")
+"""In the note on what was not compared: tensor cores are fastest on that layout."""
+
+
+def _with_settings(plan: Plan, **changed: object) -> Plan:
+    return plan.model_copy(update={"settings": plan.settings.model_copy(update=changed)})
+
+
+def _untraced(what: str, error: UserError) -> Message:
+    """Return that something was not compared, because its step could not be traced."""
+    return Message.of("advise.untraced", what=what, problem=error.message)
 
 
 def _would_shard(advice: Advice) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice, takewhile
+from math import inf
 
 from trainwright.advise.search import Search, Timed, first
 from trainwright.messages import Message
@@ -21,6 +22,7 @@ def mistakes(search: Search, best: Timed, report: Report) -> tuple[Message, ...]
     found = [saved for key in search.changeable if (saved := _freed(search, best, key))]
     found.sort(key=lambda pair: pair[0])
     return (
+        *_slower_together(search, best),
         *(message for _, message in found),
         *_quantised(search, best),
         *_by_rule(search, report),
@@ -61,6 +63,32 @@ def _message(search: Search, best: Timed, timed: Timed, report: Report, key: str
     if key == "precision" and own == "fp32" and record.vendor == "NVIDIA":
         return Message.of("advise.mistake.fp32", better=better, gpu=record.name, **values)
     return Message.of("advise.mistake.other", setting=key, own=own, better=better, **values)
+
+
+def _slower_together(search: Search, best: Timed) -> Iterator[Message]:
+    """Yield which of several kinds of GPUs is faster without the others.
+
+    Data-parallel GPUs wait for the slowest at each step, and hold what the smallest can.
+    """
+    plan = search.plan
+    if not plan.workload.trains or len(search.facts.machine.gpus) < 2:
+        return
+    kinds = ((gpu.record.name, one) for gpu, one in zip(
+        search.facts.machine.gpus, plan.machine.gpus, strict=False))  # fmt: skip
+    settings = plan.settings.model_copy(
+        update={"strategy": None, "shard_degree": None, "micro_batch": None, "accumulation": None}
+    )
+    found = []
+    for name, kind in kinds:
+        machine = plan.machine.model_copy(update={"gpus": (kind,)})
+        alone = plan.model_copy(update={"machine": machine, "settings": settings, "chosen": {}})
+        if (answer := first(alone, search.sources)) is not None:
+            found.append((answer[1].seconds, name, kind.count, answer[2].memory))
+    seconds, name, count, memory = min(found, default=(inf, "", 0, None), key=lambda one: one[0])
+    if memory is not None and seconds < _WORTH_SAYING * best.seconds:
+        values = {"used": memory.device_used_p95.value, "total": memory.device_total.value}
+        saved = 1 - seconds / best.seconds
+        yield Message.of("advise.mistake.mixed", gpu=name, gpus=count, saved=saved, **values)
 
 
 def _quantised(search: Search, best: Timed) -> Iterator[Message]:

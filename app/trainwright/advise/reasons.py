@@ -61,7 +61,7 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
         mixed = Message.of("advise.flip.memory-precision")
         yield _reason("precision", value, "advise.precision.alone", _ALONE, mixed, value=value)
         return
-    if record.vendor == "Apple" and value in ("bf16-mixed", "fp16-mixed"):
+    if _on_mps(search) and value in ("bf16-mixed", "fp16-mixed"):
         yield _reason("precision", value, f"advise.precision.mps-{value}", _MPS, None, gpu=gpu)
         return
     others = [
@@ -79,7 +79,7 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
         return
     other = others[0]
     gain = other.seconds / best.seconds
-    if value in ("bf16-mixed", "bf16") and gain > 1:
+    if value in ("bf16-mixed", "bf16") and gain > 1 and search.plan.workload.trains:
         flips = Message.of("advise.flip.diverges", other=other.candidate.precision, factor=gain)
     yield _reason(
         "precision",
@@ -92,6 +92,15 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
         other=other.candidate.precision,
         factor=gain,
     )
+
+
+def _on_mps(search: Search) -> bool:
+    return search.facts.machine.gpu.record.vendor == "Apple"
+
+
+def _by_engine(search: Search) -> bool:
+    """Return whether an engine serves, with kernels and a memory pool of its own."""
+    return search.facts.settings.engine != "transformers"
 
 
 def _compared(record: GpuRecord, gain: float) -> str:
@@ -121,7 +130,10 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     gain = rival.seconds / best.seconds
     flips = Message.of("advise.flip.link") if value == "single" or gain < 0.9 * count else None
     id = "advise.strategy.kept" if value == "ddp" and gain < 1 else f"advise.strategy.{value}"
-    yield _reason("strategy", value, id, _ESTIMATE, flips, gpus=count, factor=gain)
+    if id == "advise.strategy.ddp" and len(search.facts.machine.gpus) > 1:
+        id = "advise.strategy.ddp-mixed"
+    gpu = search.facts.machine.gpu.record.name
+    yield _reason("strategy", value, id, _ESTIMATE, flips, gpus=count, factor=gain, gpu=gpu)
 
 
 def sharded(gpus: int, less: float | None = None, *, aside: bool = False) -> Iterator[Reason]:
@@ -323,11 +335,14 @@ def _activation_offload(search: Search, best: Timed, _report: Report) -> Iterato
 
 def _attention(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     profile = search.profile(best.candidate)
-    if profile is None or not profile.kernels:
+    if profile is None or not profile.kernels or _by_engine(search):
         return
     value = best.candidate.attention
     source = "torch: scaled_dot_product_attention; Dao et al. 2022 (arXiv 2205.14135)"
     kernel = max(profile.kernels, key=profile.kernels.__getitem__)
+    if _on_mps(search):
+        yield _reason("attention", value, "advise.attention.mps", source, None, kernel=kernel)
+        return
     eager = search.alike(best.candidate, attention="eager")
     if value != "eager" and eager is not None:
         yield _reason(
@@ -356,6 +371,8 @@ def _channels_last(search: Search, best: Timed, _report: Report) -> Iterator[Rea
 
 
 def _allocator(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    if search.facts.machine.gpu.record.vendor != "NVIDIA" or _by_engine(search):
+        return  # CUDA's allocator alone has expandable segments
     value = best.candidate.allocator
     source = "torch: CUDA memory management notes"
     flips = Message.of("advise.flip.fragmentation") if value == "native" else None
@@ -388,6 +405,10 @@ def _compile(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     if profile is None or not search.plan.workload.trains:
         return
     settings = search.settings(best.candidate)
+    if _on_mps(search):
+        source = "PyTorch 2.7 release notes: Inductor for MPS, a prototype"
+        yield _reason("compile", settings.compile, "advise.compile.mps", source, None)
+        return
     found = compiling(search.clock(best.candidate), profile, settings, best.candidate.micro_batch)
     ending, values = compiling_verdict(found, search.plan.workload)
     flips = Message.of("advise.flip.compile") if ending in ("pays", "after") else None
@@ -420,7 +441,10 @@ def _loader(search: Search, report: Report) -> Iterator[Reason]:
         )
     if given.pin_memory is None:
         source = "stas00: 0.46 s pinned against 0.65 s pageable on A100"
-        yield _reason("loader.pin_memory", base.pin_memory, "advise.pin", source, None)
+        id = "advise.pin" if base.pin_memory else "advise.pin-off"
+        if not base.pin_memory:
+            source = "torch: utils/data/dataloader.py, which warns that mps has none"
+        yield _reason("loader.pin_memory", base.pin_memory, id, source, None)
     if given.persistent_workers is None and base.num_workers > 0:
         source = "torch: DataLoader"
         yield _reason(

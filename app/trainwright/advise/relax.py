@@ -335,7 +335,7 @@ def _bigger_gpu(search: Search) -> Iterator[Relaxation]:
 
     def order(record: GpuRecord) -> tuple[float, bool, float, str]:
         other = record.segment != own.segment
-        return record.memory_bytes.value, other, -_speed(record), record.id
+        return record.memory_bytes.value, other, -round(_speed(record), -12), record.id
 
     records.sort(key=order)
     for record in records[:_GPUS_TRIED]:

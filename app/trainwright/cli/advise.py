@@ -16,7 +16,7 @@ from trainwright.advise import (
 from trainwright.advise.report import as_json
 from trainwright.cli import advising, options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.estimateview import show_support
+from trainwright.cli.estimateview import STYLES, show_support
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
@@ -90,7 +90,7 @@ def show_choices(screen: "Screen", plan: Plan, advice: Advice) -> None:
         numbers=(0, 1, 2, 3),
     )
     best = advice.choices[0]
-    screen.line(verdict(best.estimate), "bold green")
+    screen.line(verdict(best.estimate), STYLES[best.estimate.verdict])
     show_support(screen, best.estimate)
     if best.effect:
         screen.line(what_becomes(best.effect, trains=plan.workload.trains), "yellow")

@@ -46,8 +46,8 @@ def _limits(plan: Plan, facts: Facts) -> Limits:
 
     def fits(count: int, tokens: int) -> bool:
         memory = memory_of(plan, at(count, tokens))
-        if served is not None and not holds(served, memory, count, max(tokens, new + 1)):
-            return False
+        if served is not None and served.queues:  # its share, and not the margin, is the bound
+            return holds(served, memory, count, max(tokens, new + 1))
         return not memory.out_of_memory and (
             memory.device_used_p95.value <= memory.device_total.value
         )

@@ -76,17 +76,22 @@ class Report:
     @property
     def roomy(self) -> bool:
         """Whether it fits, and the p95 leaves headroom."""
-        memory = self.memory
-        return self.fits and (
-            memory.device_used_p95.value <= memory.device_total.value * (1 - HEADROOM)
-        )
+        return self._within(1 - HEADROOM)
 
     @property
     def fits(self) -> bool:
         """Whether even the p95 fits: what may be relied on."""
+        return self._within(1)
+
+    def _within(self, share: float) -> bool:
+        """Return whether the p95 is within a share of the device's memory.
+
+        An engine that queues is bounded by its own share: it runs fewer requests at once.
+        """
         memory = self.memory
-        within = memory.device_used_p95.value <= memory.device_total.value
-        return within and self.verdict in FITTING
+        bounded = self.serving is not None and self.serving.served.queues
+        within = memory.device_used_p95.value <= share * memory.device_total.value
+        return self.verdict in FITTING and (bounded or within)
 
 
 def as_json(report: Report) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from trainwright.messages.keys import key_name, value_name
 from trainwright.plan.evaluate import Facts, loader_bytes
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
-from trainwright.plan.serving import SHARE_SMALL
+from trainwright.plan.serving import SHARE_SMALL, TENSOR_PARALLEL
 from trainwright.profile.presets import presets
 from trainwright.workload.defaults import meaningful
 
@@ -32,6 +32,10 @@ def verdict(report: Report) -> Message:
     if serving is not None and report.verdict is Verdict.QUEUES:
         values = {"running": serving.running, "requests": serving.concurrent}
         engine, total = serving.served.engine.id, memory.device_total.value
+        split = next((note for note in report.notes if note.id == TENSOR_PARALLEL), None)
+        if split is not None:
+            several = {name: split.values[name] for name in ("gpus", "most")}
+            return Message.of("cli.verdict.queues-one", engine=engine, **values, **several)
         taken = serving.taken_bytes
         return Message.of("cli.verdict.queues", engine=engine, taken=taken, total=total, **values)
     left = memory.device_total.value - memory.device_used_p95.value

@@ -241,7 +241,9 @@ def holds(served: Served, memory: MemoryEstimate, requests: int, context: int) -
     if served.shape is None:
         return True
     _, room = _taken(served, memory)
-    return room is None or room >= served.pool_bytes(requests, context)
+    if room is None:
+        return True
+    return not memory.out_of_memory and room >= served.pool_bytes(requests, context)
 
 
 def room_for(served: Served, memory: MemoryEstimate, context: int) -> int:

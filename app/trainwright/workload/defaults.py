@@ -130,7 +130,7 @@ def filled(
         "shard_degree": copies,
         "num_workers": workers,
         "prefetch_factor": settings.loader.prefetch_factor or 2,
-        "pin_memory": settings.loader.pin_memory is not False,
+        "pin_memory": _pinned(settings.loader, record),
         "persistent_workers": _persistent(settings.loader, workers),
     }
     given = settings.model_dump(exclude={"loader"}, exclude_none=True)
@@ -209,14 +209,16 @@ def best_precision(record: GpuRecord) -> Precision:
     """Return the precision that the GPU trains best in.
 
     bf16 needs no loss scaling and has tensor cores from compute capability 8.0 on, fp16
-    from 7.0 on (NVIDIA's Transformer Engine and CUDA matrices of supported types). Of other makers'
-    GPUs, what the architecture computes; PyTorch's mps device has autocast in both (pytorch #99272,
-    #139390) and loss scaling since 2.8 (#142397).
+    from 7.0 on (NVIDIA's Transformer Engine and CUDA matrices of supported types). PyTorch's mps
+    device has autocast in both (pytorch #99272, #139390) and loss scaling since 2.8 (#142397).
     """
-    if record.compute_capability is None and "bf16_fp32" in record.flops:
+    if record.vendor == "Apple":
+        return "bf16-mixed" if supports(record, "bf16-mixed") is True else "fp16-mixed"
+    if record.compute_capability is None:
+        return "bf16-mixed" if "bf16_fp32" in record.flops else "fp32"
+    if record.compute_capability >= (8, 0):
         return "bf16-mixed"
-    taken: tuple[Precision, ...] = ("bf16-mixed", "fp16-mixed")
-    return next((one for one in taken if supports(record, one) is True), "fp32")
+    return "fp16-mixed" if record.compute_capability >= (7, 0) else "fp32"
 
 
 def unsupported_precision(precision: Precision, record: GpuRecord) -> Message | None:
@@ -426,6 +428,11 @@ def _workers(loader: Loader, gpu_count: int, cores: int | None) -> int:
     if cores is None:
         return DEFAULT_WORKERS
     return min(8, max(2, cores // gpu_count - 1))
+
+
+def _pinned(loader: Loader, record: GpuRecord) -> bool:
+    """Return whether batches wait in pinned memory, of which PyTorch's mps device has none."""
+    return record.vendor != "Apple" if loader.pin_memory is None else loader.pin_memory
 
 
 def _persistent(loader: Loader, workers: int) -> bool:

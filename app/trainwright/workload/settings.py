@@ -119,7 +119,7 @@ class Loader(Frozen):
     prefetch_factor: Annotated[int, Field(ge=1, le=64)] | None = None
     """Batches that each worker holds ready. Default: 2, as torch."""
     pin_memory: bool | None = None
-    """Default: true."""
+    """Default: true; false on Apple's GPUs."""
     persistent_workers: bool | None = None
     """Default: true where there are workers."""
 
@@ -148,8 +148,8 @@ class Settings(Frozen):
         Precision | None, Differs(nearly=("fp8",), differently=("bf16", "fp16"))
     ] = None
     """Default: bf16-mixed from compute capability 8.0 on (and on other makers' GPUs with bf16
-    units), fp16-mixed on 7.x (and on other makers' GPUs without), else fp32. Inference, where no
-    master copy is kept: bf16 where training would take bf16-mixed."""
+    units), fp16-mixed on 7.x (and on Apple's first GPUs), else fp32. Inference, where no master
+    copy is kept: bf16 where training would take bf16-mixed."""
     quantization: Annotated[Quantization | None, Differs(nearly=_FEWER_BITS)] = None
     """Of frozen or served weights. Default: nf4 for qlora, else none."""
     kv_cache: Annotated[KvCache | None, Differs(nearly=("fp8", "int8"))] = None

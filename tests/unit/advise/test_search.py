@@ -133,9 +133,11 @@ def test_a_mac_trains_in_sixteen_bits_for_its_memory(
     choice = advice.choices[0]
     assert choice.settings.precision == precision
     reason = next(one for one in choice.reasons if one.setting == "precision")
-    said = render(reason.because, "en")
-    assert version in said
-    assert "tensor cores" not in said
+    assert version in render(reason.because, "en")
+    whole = " ".join(render(one.because, "en") for one in choice.reasons)
+    for of_cuda in ("tensor cores", "takes its flash", "allocator", "about twice as fast", "save"):
+        assert of_cuda not in whole
+    assert not choice.settings.pin_memory
     assert "tf32" not in [choice.settings.precision for choice in advice.choices]
 
 

@@ -178,6 +178,11 @@ def test_two_cards_are_said_to_hold_what_one_does_not() -> None:
     machine = asked.machine.model_validate({"gpus": [{"id": "rtx-4090", "count": 2}]})
     report = report_of(asked.model_copy(update={"machine": machine}))
     note = next(note for note in report.notes if note.id == "plan.note.tensor-parallel")
+    crowded = asked.workload.inputs.model_copy(update={"concurrent": 32})
+    workload = asked.workload.model_copy(update={"inputs": crowded})
+    many = asked.model_copy(update={"machine": machine, "workload": workload})
+    for language in LANGUAGES:
+        assert str(note.values["most"]) in render(saying.verdict(report_of(many)), language)
     both = 2 * 0.92 * 23.5 * 2**30 - 20 * 2**30
     assert 0.85 * both < note.values["tokens"] * 262_144 < both
 
@@ -237,7 +242,10 @@ def test_what_is_left_is_what_fits() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"engine": "vllm"}, {"engine": "vllm", "memory_share": 0.75}, {"quantization": "q8_0"}],
+    [
+        *({}, {"engine": "vllm"}, {"engine": "vllm", "memory_share": 0.75}),
+        *({"engine": "sglang"}, {"quantization": "q8_0"}),
+    ],
 )
 def test_limits_are_exact(settings: dict[str, Any]) -> None:
     asked = plan(settings)
@@ -257,6 +265,9 @@ def test_limits_are_exact(settings: dict[str, Any]) -> None:
     assert not fits(context - 255, 8)
     assert fits(1024, most)
     assert not fits(1024, most + 1)
+    more = report_of(plan(settings, concurrent=most + 9)).serving
+    assert more is not None
+    assert more.running == (most if more.served.queues else most + 9), "one figure, twice"
 
 
 def test_the_context_ends_at_the_model_s_positions() -> None:
