@@ -12,7 +12,8 @@ from trainwright.diagnose.outofmemory.account import Account, Explanation, fix
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message, UserError
 from trainwright.plan.edit import with_keys
-from trainwright.plan.evaluate import Facts, loader_bytes
+from trainwright.plan.evaluate import Facts
+from trainwright.plan.judging import loader_bytes
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.workload.settings import Effect

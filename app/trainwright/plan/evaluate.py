@@ -24,15 +24,14 @@ from trainwright.estimate.support import support
 from trainwright.estimate.unrolled import refusal
 from trainwright.machine.build import Check, Use, Way
 from trainwright.machine.checks import checks
-from trainwright.machine.larger import larger
-from trainwright.machine.machine import Gpu, Machine, System
+from trainwright.machine.machine import Gpu, Machine
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
-from trainwright.plan import checkpoint, chosen, crosscheck, mixture, recipe, rollout
+from trainwright.plan import checkpoint, chosen, crosscheck, judging, mixture, recipe, rollout
 from trainwright.plan.loading import load_notes
 from trainwright.plan.profiles import stored as stored
 from trainwright.plan.question import question
-from trainwright.plan.report import FITTING, HEADROOM, Report, Verdict
+from trainwright.plan.report import FITTING, Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
 from trainwright.plan.serving import (
     TENSOR_PARALLEL,
@@ -57,9 +56,6 @@ from trainwright.profile.rollout import Answers
 from trainwright.profile.spec import TraceSpec
 from trainwright.workload import FullSettings, Inputs
 from trainwright.workload.weightfiles import Weights
-
-SECOND_GPU = "time.note.scaling-offer-"
-"""Notes that say what a second GPU would do."""
 
 READINGS_S = 5.0
 """How long a reading of this computer serves."""
@@ -239,8 +235,8 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     clock = time_of(plan, running, requests=facts.settings.micro_batch)
     serving = None if plan.workload.trains else _serving(facts, running, memory, of_all)
     supported = support(machine.gpu.record, machine.system, facts.settings)
-    room = host_room(machine, memory)
-    decided = verdict(memory, machine.system, room, loader_bytes(clock))
+    room = judging.host_room(machine, memory)
+    decided = judging.verdict(memory, machine.system, room, judging.loader_bytes(clock))
     refused = tuple(refuses(serving)) if serving and decided in FITTING else ()
     if refused:
         decided = Verdict.NO
@@ -269,16 +265,16 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
             *(offloads(serving) if serving and decided in (Verdict.NO, Verdict.SPILLS) else ()),
             *((short,) if short else ()),
             *((whole,) if whole is not None else ()),
-            *_open_notes(plan, facts.settings, decided),
+            *judging.open_notes(plan, facts.settings, decided),
             *(rollout.notes(facts.settings, phases, answers.rows) if answers and phases else ()),
             *recipe.note_of(likely, memory),
-            *_larger_notes(machine, memory, decided),
-            *_host_notes(memory, room),
+            *judging.larger_notes(machine, memory, decided),
+            *judging.host_notes(memory, room),
             *load_notes(machine, facts.profile, facts.settings),
-            *_loader_notes(memory, clock, room),
+            *judging.loader_notes(memory, clock, room),
             *facts.notes,
             *(policy_notes(serving, memory) if serving else ()),
-            *_time_notes(clock, machine, decided),
+            *judging.time_notes(clock, machine, decided),
         ),
         host_total=room,
         serving=serving,
@@ -287,14 +283,6 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         checks=_checks(plan, facts, clock),
         phases=phases,
     )
-
-
-def _time_notes(clock: TimeEstimate, machine: Machine, decided: Verdict) -> Iterator[Message]:
-    """Yield what the time rests on; a second GPU is for work that runs, where there is one."""
-    useful = decided is not Verdict.NO and machine.gpu_count == 1
-    for note in clock.notes:
-        if useful or not note.id.startswith(SECOND_GPU):
-            yield note
 
 
 def _checks(plan: Plan, facts: Facts, clock: TimeEstimate) -> tuple[Check, ...]:
@@ -309,85 +297,9 @@ def _checks(plan: Plan, facts: Facts, clock: TimeEstimate) -> tuple[Check, ...]:
         way=way if trains else "inference",
         offloads=offloads,
         system=facts.machine.system,
-        waits=_waits(clock),
+        waits=judging.waiting_share(clock),
     )
     return checks(parts, use)
-
-
-def _waits(clock: TimeEstimate) -> float | None:
-    """Return the share of a step that the cards wait for one another; None without a time."""
-    step = clock.step_seconds
-    if step is None or not step.value:
-        return None
-    waiting = sum(one.seconds.value for one in clock.stages if one.name == "communication")
-    return waiting / step.value
-
-
-def host_room(machine: Machine, memory: MemoryEstimate) -> int | None:
-    """Return the bytes of system memory that the CPU's side may take; None where not known.
-
-    Where the GPU shares that memory, it is what the GPU's peak leaves: offloading gains nothing.
-    """
-    if machine.memory_bytes is None or not machine.gpu.record.unified_memory:
-        return machine.memory_bytes
-    return max(0, round(machine.memory_bytes - memory.device_used.value))
-
-
-def _open_notes(plan: Plan, settings: FullSettings, decided: Verdict) -> Iterator[Message]:
-    """Yield that the search may find what fits, where a plan leaves to it what decides."""
-    opened = plan.settings.micro_batch is None and not plan.chosen
-    if plan.workload.trains and decided in (Verdict.NO, Verdict.SPILLS) and opened:
-        values = {"micro": settings.micro_batch, "checkpointing": settings.checkpointing}
-        yield Message.of("plan.note.open", **values)
-
-
-def _larger_notes(machine: Machine, memory: MemoryEstimate, decided: Verdict) -> Iterator[Message]:
-    """Yield which computer would have room, where this one's memory cannot be extended."""
-    if decided is Verdict.FITS:
-        return
-    need = memory.device_used_p95.value - machine.gpu.held.value
-    found = larger(machine, need / (1 - HEADROOM))
-    if found is not None:
-        yield found
-
-
-def _host_notes(memory: MemoryEstimate, memory_bytes: int | None) -> Iterator[Message]:
-    """Yield what the system's memory is needed for, where it is too small or not known."""
-    if memory.host is None:
-        return
-    need = memory.host.value
-    if memory_bytes is None:
-        yield Message.of("plan.note.host-unknown", need=need)
-    elif need > memory_bytes:
-        yield Message.of("plan.note.host-short", need=need, total=memory_bytes)
-    else:
-        yield Message.of("plan.note.host", need=need, total=memory_bytes)
-
-
-DOCKER_SHM = 64 << 20
-"""Bytes of /dev/shm that a container gets unless it is told otherwise."""
-
-
-def _loader_notes(
-    memory: MemoryEstimate, clock: TimeEstimate, memory_bytes: int | None
-) -> Iterator[Message]:
-    """Yield what the loader's workers take of the system's memory, where that matters."""
-    if clock.pipeline is None:
-        return
-    loader = clock.pipeline.loader
-    need = loader.host_bytes + (memory.host.value if memory.host is not None else 0.0)
-    if memory_bytes is not None and need > memory_bytes:
-        yield Message.of("pipeline.note.loader-short", need=need, total=memory_bytes)
-    elif loader.shared_memory_bytes > DOCKER_SHM:
-        shared = loader.shared_memory_bytes
-        yield Message.of("pipeline.note.loader-memory", need=loader.host_bytes, shared=shared)
-    if loader.num_workers and not loader.persistent_workers and loader.start_seconds >= 1:
-        yield Message.of("pipeline.note.restarts", seconds=loader.start_seconds)
-
-
-def loader_bytes(clock: TimeEstimate) -> float:
-    """Return the system memory that the loader takes; 0 without a data set."""
-    return clock.pipeline.loader.host_bytes if clock.pipeline is not None else 0.0
 
 
 def _serving(
@@ -534,24 +446,3 @@ def _training_gpus(facts: Facts) -> int:
 def _length(inputs: Inputs) -> int:
     """Return the tokens of a sample or a prompt; 0 where the model has no sequence."""
     return inputs.sequence_length or inputs.prompt_tokens or 0
-
-
-def verdict(
-    memory: MemoryEstimate,
-    system: System,
-    memory_bytes: int | None = None,
-    loader: float = 0.0,
-) -> Verdict:
-    """Return whether it fits, decided on the p95 of device memory and on the replay.
-
-    Windows moves what does not fit into system memory (NVIDIA's sysmem fallback policy):
-    it runs, and crawls. What is offloaded, and what the loader takes (``loader`` bytes), must
-    fit ``memory_bytes``, the system's memory.
-    """
-    need = loader + (memory.host.value if memory.host is not None else 0.0)
-    if memory_bytes is not None and need > memory_bytes:
-        return Verdict.NO
-    total, p95 = memory.device_total.value, memory.device_used_p95.value
-    if memory.out_of_memory or memory.device_used.value > total:
-        return Verdict.SPILLS if system == "windows" else Verdict.NO
-    return Verdict.FITS if p95 <= total * (1 - HEADROOM) else Verdict.TIGHT

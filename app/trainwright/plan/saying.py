@@ -7,7 +7,8 @@ from trainwright.estimate.inputs import Pipeline
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
 from trainwright.messages.keys import key_name, value_name
-from trainwright.plan.evaluate import Facts, loader_bytes
+from trainwright.plan.evaluate import Facts
+from trainwright.plan.judging import loader_bytes
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving import SHARE_SMALL, TENSOR_PARALLEL

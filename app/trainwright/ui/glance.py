@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import GIB, count, number
-from trainwright.plan.evaluate import Facts, Pending, at_once, memory_of, verdict
+from trainwright.plan.evaluate import Facts, Pending, at_once, memory_of
+from trainwright.plan.judging import verdict
 from trainwright.plan.report import Verdict
 from trainwright.plan.schema import Plan
 from trainwright.profile.presets import AREAS, Preset, presets

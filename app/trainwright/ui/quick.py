@@ -10,7 +10,8 @@ from trainwright.estimate.breakdown import Curve
 from trainwright.estimate.memory import MemoryEstimate, first_look
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
-from trainwright.plan.evaluate import Facts, host_room, served_in, verdict
+from trainwright.plan.evaluate import Facts, served_in
+from trainwright.plan.judging import host_room, verdict
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 

@@ -13,7 +13,8 @@ from trainwright.explain import Quantity
 from trainwright.messages import LANGUAGES, Message, UserError, render
 from trainwright.plan import file
 from trainwright.plan.edit import with_keys
-from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve, verdict
+from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
+from trainwright.plan.judging import verdict
 from trainwright.plan.report import Report, Verdict, as_json
 from trainwright.plan.schema import Plan
 from trainwright.probe import nvml
