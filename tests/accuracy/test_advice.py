@@ -7,7 +7,8 @@ from advicerows import SITUATIONS
 
 from trainwright.advise import advise
 from trainwright.advise.choose import STORED
-from trainwright.advise.search import Search, Timed
+from trainwright.advise.search import Search
+from trainwright.advise.walk import Timed
 from trainwright.plan.evaluate import Facts, resolve
 from trainwright.plan.schema import Plan
 from trainwright.workload.settings import Effect

@@ -8,8 +8,9 @@ from trainwright.advise import learning_rate, loading, pareto, relax, space
 from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, sharded, untimed_reasons
-from trainwright.advise.search import Search, Sources, Timed
+from trainwright.advise.search import Search, Sources
 from trainwright.advise.taking import with_settings
+from trainwright.advise.walk import Timed
 from trainwright.estimate import fp8
 from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError

@@ -5,7 +5,8 @@ chooses gets no more of them than its GPUs need.
 import math
 from dataclasses import replace
 
-from trainwright.advise.search import Search, Timed
+from trainwright.advise.search import Search
+from trainwright.advise.walk import Timed
 from trainwright.estimate.pipeline import LoaderChoice, recommended
 from trainwright.estimate.pipeline_calibration import load
 from trainwright.plan.evaluate import Facts, evaluate, time_of

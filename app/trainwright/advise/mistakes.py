@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from itertools import islice, takewhile
 from math import inf
 
-from trainwright.advise.search import Search, Timed, first
+from trainwright.advise.search import Search, first
+from trainwright.advise.walk import Timed
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.workload import Dataset

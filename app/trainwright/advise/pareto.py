@@ -2,7 +2,8 @@
 
 from trainwright.advise import space
 from trainwright.advise.advice import Point
-from trainwright.advise.search import Search, Timed
+from trainwright.advise.search import Search
+from trainwright.advise.walk import Timed
 
 _BATCHES = 24
 """Micro-batches that are shown at most; assumed, a chart tells no more apart."""

@@ -7,8 +7,9 @@ from typing import Any
 
 from trainwright.advise import space
 from trainwright.advise.advice import Reason
-from trainwright.advise.search import Search, Timed
+from trainwright.advise.search import Search
 from trainwright.advise.space import Candidate
+from trainwright.advise.walk import Timed
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.compiling import SOURCE as COMPILING
 from trainwright.estimate.compiling import compiling

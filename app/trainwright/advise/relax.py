@@ -7,8 +7,9 @@ from typing import Any
 
 from trainwright.advise.advice import Relaxation
 from trainwright.advise.reasons import reasons
-from trainwright.advise.search import Search, Timed, first
+from trainwright.advise.search import Search, first
 from trainwright.advise.taking import with_settings
+from trainwright.advise.walk import Timed
 from trainwright.catalog import GpuRecord
 from trainwright.catalog.precision import peak_flops
 from trainwright.catalog.query import list_gpus

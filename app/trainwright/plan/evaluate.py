@@ -24,7 +24,6 @@ from trainwright.estimate.support import support
 from trainwright.estimate.unrolled import refusal
 from trainwright.machine.build import Check, Use, Way
 from trainwright.machine.checks import checks
-from trainwright.machine.larger import larger
 from trainwright.machine.machine import Gpu, Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
@@ -33,6 +32,7 @@ from trainwright.plan.loading import load_notes
 from trainwright.plan.profiles import stored as stored
 from trainwright.plan.question import question
 from trainwright.plan.report import FITTING, HEADROOM, Report, Verdict
+from trainwright.plan.roomnotes import host_notes, larger_notes, loader_notes, open_notes
 from trainwright.plan.schema import MachineChoice, Plan
 from trainwright.plan.serving import (
     TENSOR_PARALLEL,
@@ -254,12 +254,12 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
             *queue,
             *(offloads(serving) if serving and decided in (Verdict.NO, Verdict.SPILLS) else ()),
             *((whole,) if whole is not None else ()),
-            *_open_notes(plan, facts.settings, decided),
+            *open_notes(plan, facts.settings, decided),
             *recipe.note_of(likely, memory),
-            *_larger_notes(machine, memory, decided),
-            *_host_notes(memory, room),
+            *larger_notes(machine, memory, decided),
+            *host_notes(memory, room),
             *load_notes(machine, facts.profile, facts.settings),
-            *_loader_notes(memory, clock, room),
+            *loader_notes(memory, clock, room),
             *facts.notes,
             *(policy_notes(serving, memory) if serving else ()),
             *clock.notes,
@@ -306,58 +306,6 @@ def host_room(machine: Machine, memory: MemoryEstimate) -> int | None:
     if machine.memory_bytes is None or not machine.gpu.record.unified_memory:
         return machine.memory_bytes
     return max(0, round(machine.memory_bytes - memory.device_used.value))
-
-
-def _open_notes(plan: Plan, settings: FullSettings, decided: Verdict) -> Iterator[Message]:
-    """Yield that the search may find what fits, where a plan leaves to it what decides."""
-    opened = plan.settings.micro_batch is None and not plan.chosen
-    if plan.workload.trains and decided in (Verdict.NO, Verdict.SPILLS) and opened:
-        values = {"micro": settings.micro_batch, "checkpointing": settings.checkpointing}
-        yield Message.of("plan.note.open", **values)
-
-
-def _larger_notes(machine: Machine, memory: MemoryEstimate, decided: Verdict) -> Iterator[Message]:
-    """Yield which computer would have room, where this one's memory cannot be extended."""
-    if decided is Verdict.FITS:
-        return
-    need = memory.device_used_p95.value - machine.gpu.held.value
-    found = larger(machine, need / (1 - HEADROOM))
-    if found is not None:
-        yield found
-
-
-def _host_notes(memory: MemoryEstimate, memory_bytes: int | None) -> Iterator[Message]:
-    """Yield what the system's memory is needed for, where it is too small or not known."""
-    if memory.host is None:
-        return
-    need = memory.host.value
-    if memory_bytes is None:
-        yield Message.of("plan.note.host-unknown", need=need)
-    elif need > memory_bytes:
-        yield Message.of("plan.note.host-short", need=need, total=memory_bytes)
-    else:
-        yield Message.of("plan.note.host", need=need, total=memory_bytes)
-
-
-DOCKER_SHM = 64 << 20
-"""Bytes of /dev/shm that a container gets unless it is told otherwise."""
-
-
-def _loader_notes(
-    memory: MemoryEstimate, clock: TimeEstimate, memory_bytes: int | None
-) -> Iterator[Message]:
-    """Yield what the loader's workers take of the system's memory, where that matters."""
-    if clock.pipeline is None:
-        return
-    loader = clock.pipeline.loader
-    need = loader.host_bytes + (memory.host.value if memory.host is not None else 0.0)
-    if memory_bytes is not None and need > memory_bytes:
-        yield Message.of("pipeline.note.loader-short", need=need, total=memory_bytes)
-    elif loader.shared_memory_bytes > DOCKER_SHM:
-        shared = loader.shared_memory_bytes
-        yield Message.of("pipeline.note.loader-memory", need=loader.host_bytes, shared=shared)
-    if loader.num_workers and not loader.persistent_workers and loader.start_seconds >= 1:
-        yield Message.of("pipeline.note.restarts", seconds=loader.start_seconds)
 
 
 def loader_bytes(clock: TimeEstimate) -> float:

@@ -1,0 +1,110 @@
+"""The points of a space, best first: the order in which a search looks at them."""
+
+import heapq
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, count
+from typing import TYPE_CHECKING
+
+from trainwright.advise.space import Candidate, Space, obeys
+from trainwright.workload.settings import Effect
+
+if TYPE_CHECKING:
+    from trainwright.advise.search import Search
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A candidate with the seconds of a step."""
+
+    candidate: Candidate
+    seconds: float
+    """For the whole effective batch: the same number of samples for every candidate; infinite
+    where no time is predicted."""
+    peak: int = 0
+    """Bytes of the quick allocated peak, by which candidates without a time are ranked."""
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """Return the sort key: the smaller the better."""
+        chosen = self.candidate
+        least = self.seconds, self.peak, chosen.surprise, -chosen.micro_batch
+        return (*chosen.departs, *least)
+
+
+class Walk:
+    """The points of a space, best first; each is worked out when it is asked for.
+
+    A point below another in the lattice takes no less time. So each point waits with the least
+    seconds that it can take. Its memory, which takes longer to know, is looked at in its turn.
+    """
+
+    def __init__(self, search: "Search", space_: Space) -> None:
+        self._search, self.space = search, space_
+        self._found: list[Timed] = []
+        self._waiting: list[tuple[tuple[float, ...], int, Candidate | Timed]] = []
+        """By the least rank: candidates not yet looked at, and those that may fit."""
+        self._effects = iter(Effect)
+        self._order = count()
+
+    def __iter__(self) -> Iterator[Timed]:
+        at = 0
+        while at < len(self._found) or self._next():
+            yield self._found[at]
+            at += 1
+
+    def _next(self) -> bool:
+        """Find the next best point; return whether there is one."""
+        while True:
+            while not self._waiting:
+                effect = next(self._effects, None)
+                if effect is None:
+                    return False
+                for root in chain.from_iterable(self._roots(effect)):
+                    if self._search.may_be_lean(self.space.leanest(root)):
+                        self._wait(root, self._search.seconds(root) or 0.0)
+            (*_, least), _, first = heapq.heappop(self._waiting)
+            if isinstance(first, Timed):
+                if first.seconds != math.inf:
+                    for point in self.space.below(first.candidate):
+                        self._wait(point, first.seconds)
+                self._found.append(first)
+                return True
+            self._look(first, least)
+
+    def _roots(self, effect: Effect) -> Iterator[list[Candidate]]:
+        for group in self.space.roots(effect):
+            if self._search.compares(group):
+                yield group
+
+    def _wait(self, point: Candidate, least: float) -> None:
+        """Let a point wait, that takes so many seconds at least."""
+        heapq.heappush(self._waiting, ((*point.departs, least), next(self._order), point))
+
+    def _look(self, point: Candidate, least: float) -> None:
+        """Let a point wait with its time if it may fit and counts, else what is below it."""
+        search, obeyed = self._search, self.space.obeyed
+        if not search.weighed(point) and (search.seconds(point) or 0.0) > least:
+            self._wait(point, search.seconds(point) or 0.0)  # its time first: that is known sooner
+            return
+        fits = search.profile(point) is not None and search.may_fit(point)
+        seconds = search.seconds(point) if fits else None
+        if seconds is not None and (obeyed is None or not obeys(point, *obeyed)):
+            peak = search.peak(point) if seconds == math.inf else 0
+            timed = Timed(point, seconds, peak)
+            heapq.heappush(self._waiting, (timed.rank, next(self._order), timed))
+            if seconds != math.inf:
+                return  # what is below waits until this point is reached
+        for below in self.space.below(point, saving=not fits):
+            self._wait(below, least)
+
+    def leanest(self) -> Iterator[Candidate]:
+        """Yield the points that take the least memory, whether they fit or not."""
+        obeyed = self.space.obeyed
+        for root in chain.from_iterable(chain.from_iterable(map(self._roots, Effect))):
+            for point in (self.space.leanest(root), root):
+                wanted = obeyed is None or not obeys(point, *obeyed)
+                if wanted and self._search.profile(point) is not None:
+                    yield point
+                    break
