@@ -160,6 +160,11 @@ AURA_FLOW = {
     "num_single_dit_layers": 3, "attention_head_dim": 32, "num_attention_heads": 4,
     "joint_attention_dim": 96, "caption_projection_dim": 128, "pos_embed_max_size": 64,
 }  # fmt: skip
+COGVIEW_4 = {
+    "_class_name": "CogView4Transformer2DModel", "in_channels": 4, "out_channels": 4,
+    "num_layers": 3, "attention_head_dim": 32, "num_attention_heads": 4, "text_embed_dim": 96,
+    "time_embed_dim": 64, "condition_dim": 32, "sample_size": 32, "rope_axes_dim": [32, 32],
+}  # fmt: skip
 VIDEO = {
     "_class_name": "CogVideoXTransformer3DModel", "num_attention_heads": 4,
     "attention_head_dim": 32, "in_channels": 4, "out_channels": 4, "time_embed_dim": 64,
@@ -410,6 +415,7 @@ CASES = {
     "flux-2": (FLUX_2, JOINT, IMAGES),
     "flux-2-checkpointed": (FLUX_2, JOINT | {"checkpointing": "full"}, IMAGES),
     "aura-flow": (AURA_FLOW, JOINT, IMAGES),
+    "cogview-4": (COGVIEW_4, JOINT, IMAGES),
     "flux-lora": (FLUX, JOINT | {"task": "lora"}, IMAGES),
     "video": (VIDEO, {"kernel": "math", "image_size": 96, "frames": 9}, (3, 0)),
     "sac": ({"builtin": "sac-mlp"}, {}, (256, 0)),

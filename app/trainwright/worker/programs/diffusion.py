@@ -17,10 +17,10 @@ from config import check_config, read_config
 from refusal import Refusal
 from subject import Subject, check_multiple, package
 
-CLIP_TOKENS, T5_TOKENS, SD3_TOKENS, AURA_TOKENS = 77, 512, 77 + 256, 256
+CLIP_TOKENS, T5_TOKENS, SD3_TOKENS, AURA_TOKENS, GLM_TOKENS = 77, 512, 77 + 256, 256, 1024
 """Text that a sample carries: CLIP's context; the default ``max_sequence_length`` of diffusers'
-FluxPipeline and Flux2Pipeline, that of StableDiffusion3Pipeline beside CLIP's, and
-AuraFlowPipeline's."""
+FluxPipeline and Flux2Pipeline, that of StableDiffusion3Pipeline beside CLIP's, AuraFlowPipeline's
+and CogView4Pipeline's."""
 
 VAE_FACTOR, VQ_FACTOR = 8, 16
 """Pixels a latent stands for: VAEs of SD, SDXL, SD 3, FLUX and CogVideoX; VQ-GAN of aMUSEd."""
@@ -214,6 +214,19 @@ def _aura(config: Any, canvas: Canvas, batch: int) -> Sample:
     return inputs, torch.zeros(latents)
 
 
+def _cogview(config: Any, canvas: Canvas, batch: int) -> Sample:
+    """Six numbers a sample tell its size before and after, and where it was cropped."""
+    latents = (batch, config.in_channels, canvas.height, canvas.width)
+    inputs = {
+        "hidden_states": torch.zeros(latents),
+        "encoder_hidden_states": torch.zeros((batch, GLM_TOKENS, config.text_embed_dim)),
+        "timestep": torch.zeros((batch,), dtype=torch.int64),
+        **{name: torch.zeros((batch, 2)) for name in ("original_size", "target_size")},
+        "crop_coords": torch.zeros((batch, 2)),
+    }
+    return inputs, torch.zeros(latents)
+
+
 def _sd3(config: Any, canvas: Canvas, batch: int) -> Sample:
     latents = (batch, config.in_channels, canvas.height, canvas.width)
     inputs = {
@@ -250,6 +263,7 @@ DENOISERS = {
     "Flux2Transformer2DModel": Denoiser(_flux2, patch=2),
     "SD3Transformer2DModel": Denoiser(_sd3, patch=2),
     "AuraFlowTransformer2DModel": Denoiser(_aura, patch=2),
+    "CogView4Transformer2DModel": Denoiser(_cogview, patch=2),
     "CogVideoXTransformer3DModel": Denoiser(_video, patch=2),
 }
 """Classes of diffusers that are known here."""
