@@ -86,8 +86,7 @@ class Session(QObject):
         self.advice_problem: Message | None = None
         self.whatifs: Sequence[WhatIf] = ()
         self.explained = doors.DEFAULT
-        self.diagnosed: object = None
-        """The evidence or error that Diagnose shows; a screen that is built anew shows it again."""
+        self.diagnosed: object = None  # what Diagnose shows, and shows again when it is built anew
         self.reviewed: object = None  # the files of another trainer that Review shows, likewise
         self.cut: object = None  # the board of instances, likewise
         self.compared: tuple[Plan, ...] = ()  # plans that Compare shows with this one
