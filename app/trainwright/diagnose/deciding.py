@@ -20,6 +20,7 @@ _TRIALS: dict[tuple[Cause, str], Changed] = {
     (Cause.PARALLELISM, ""): "batch",
     (Cause.TUNING, "precision"): "precision",
     (Cause.TUNING, "layout"): "channels-last",
+    (Cause.MEMORY, "heap"): "allocator",
     (Cause.TUNING, "attention"): "attention",
     (Cause.TUNING, "compile"): "compile",
     (Cause.SCHEDULING, "threads"): "threads",

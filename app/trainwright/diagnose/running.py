@@ -18,10 +18,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from trainwright.diagnose import commandline, record
+from trainwright.diagnose import changing, commandline, record
 from trainwright.diagnose.evidence import Evidence, Failure
 from trainwright.diagnose.recorder import redact
-from trainwright.diagnose.recorder.trial import VARIABLE
 from trainwright.diagnose.watching import Watch
 from trainwright.messages import UserError
 
@@ -40,7 +39,9 @@ _folder = os.path.dirname(os.path.abspath(__file__))
 _others = [each for each in sys.path if os.path.abspath(each or ".") != _folder]
 try:
     _module = importlib.import_module("_trainwright_recorder.callback")
-    _module.Recorder(os.path.join(_folder, "%d.record.json" % os.getpid())).start()
+    _recorder = _module.Recorder(os.path.join(_folder, "%d.record.json" % os.getpid()))
+    _recorder.with_torch = importlib.import_module("_trainwright_trial").change
+    _recorder.start()
 except Exception:
     pass
 sys.path[:] = _others
@@ -103,6 +104,7 @@ def _prepare(folder: Path) -> None:
     recorder = Path(redact.__file__).parent
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(recorder, folder / "_trainwright_recorder", ignore=ignored)
+    shutil.copy(Path(changing.__file__), folder / "_trainwright_trial.py")
     (folder / "sitecustomize.py").write_text(START, encoding="utf-8")
 
 
@@ -110,7 +112,7 @@ def _started(
     command: Sequence[str], folder: Path, quiet: bool, trial: str
 ) -> "subprocess.Popen[bytes]":
     paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), VARIABLE: trial}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), changing.VARIABLE: trial}
     output = sys.stderr.fileno() if quiet else None
     try:
         return subprocess.Popen(list(command), env=environment, stdout=output)

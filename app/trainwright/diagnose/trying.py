@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from trainwright.diagnose import running
+from trainwright.diagnose.changing import RUNNABLE
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.deciding import Deciding, deciding
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.recorder.trial import RUNNABLE
 from trainwright.diagnose.trials import Trial
 
 SECONDS = 30.0

@@ -181,3 +181,14 @@ def test_a_record_that_says_not_who_made_it_is_judged_as_one_that_a_person_wrote
     )
     assert unsaid is written is Cause.TUNING
     assert recorded is Cause.PARALLELISM  # of what is recorded, rules tell more
+
+
+def test_where_one_cause_is_named_and_not_sure_runs_like_it_name_a_second() -> None:
+    """Never one that a reading rules out, and none next to a run that is well."""
+    half = {"steps": {"steps": 50, "seconds": 0.3, "data_wait": 0.03, "compute": 0.26}}
+    seen = evidence(**half, setup={"device": "cpu", "batch": 1}, host={"cores": 8, "run_cores": 2})
+    verdicts = judge(seen).verdicts
+    assert verdicts[0].confidence is not Confidence.HIGH
+    assert len({each.cause for each in verdicts}) == 2
+    fed = {**half, "steps": half["steps"] | {"data_wait": 0.003}}
+    assert Cause.INPUT not in {each.cause for each in judge(evidence(**fed)).verdicts}

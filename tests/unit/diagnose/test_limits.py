@@ -37,7 +37,7 @@ def test_every_source_of_a_limit_has_korean_words_and_none_is_left_over() -> Non
     ("source", "english", "said"),
     [
         ("assumed: the device rests", "assumed: the device rests", "가정: 장치가 쉰다"),
-        ("HTA: host wait", "HTA: host wait", "HTA: 호스트 대기"),
+        ("cuBLAS: dgemm kernels", "cuBLAS: dgemm kernels", "cuBLAS: dgemm 커널"),
         ("assumed", "assumed", "가정"),
     ],
 )

@@ -255,18 +255,6 @@ def test_products_are_as_fast_as_their_arithmetic_in_the_time_that_they_had_core
     assert work.products_of_matrix_rate(seen(**small)) is None
 
 
-def test_gradients_that_are_shorter_than_their_operators_tell_of_passes_without() -> None:
-    rows = [
-        {"name": "aten::mkldnn_convolution", "share": 0.3},
-        {"name": "aten::silu", "share": 0.1},
-        {"name": "aten::convolution_backward", "share": 0.1},
-        {"name": "aten::silu_backward", "share": 0.1},
-        {"name": "aten::mm", "share": 0.4},
-    ]
-    assert work.forward_of_backward(seen(profile={"top": rows})) == pytest.approx(2.0)
-    assert work.forward_of_backward(seen(profile={"top": rows[:2]})) is None
-
-
 def test_threads_that_would_work_are_counted_whoever_takes_the_cores() -> None:
     host = {"usable_cores": 2, "run_cores": 1.0, "starved_share": 0.75}
     assert work.oversubscription(seen(host=host)) == pytest.approx(2.0)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from trainwright.diagnose import running
+from trainwright.diagnose.changing import RUNNABLE
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.deciding import deciding
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.recorder.trial import RUNNABLE
 from trainwright.diagnose.trying import trial_of, tried
 from trainwright.diagnose.verdict import Cause
 
@@ -93,3 +93,35 @@ def test_a_run_that_failed_or_that_somebody_ended_is_not_started_again(
     evidence = Evidence.model_validate(WAITS)
     outcome = running.Outcome(evidence, code, stopped, interrupted)
     assert outcome.went_well is again
+
+
+SHAPES = """
+import json, os, pathlib, torch
+
+torch.set_num_threads(1)
+layer = torch.nn.Conv2d(3, 8, 3)
+found = layer(torch.zeros(1, 3, 8, 8)).is_contiguous(memory_format=torch.channels_last)
+cores = len(os.sched_getaffinity(0))
+pathlib.Path("seen.json").write_text(json.dumps([found, torch.get_num_threads() == cores]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("trial", "at"), [("channels-last", 0), ("threads", 1)])
+def test_a_trial_holds_against_what_the_script_says(
+    command: list[str], trial: str, at: int
+) -> None:
+    Path("train.py").write_text(SHAPES, encoding="utf-8")
+    assert running.run(command, quiet=True, trial=trial).exit_code == 0
+    assert json.loads(Path("seen.json").read_text(encoding="utf-8"))[at]
+
+
+def test_freed_memory_that_is_kept_tells_whether_its_pages_cost() -> None:
+    """Pages that are taken anew are one explanation of a slow step, and a trial decides."""
+    host = {"cores": 2, "run_cores": 1.9, "main_minor_faults_s": 3e5, "main_system_share": 0.35}
+    found = {**WAITS, "setup": {"device": "cpu"}, "host": host}
+    found["steps"] = {"steps": 50, "seconds": 0.3, "data_wait": 0.0, "compute": 0.3}
+    for times, right in ((0.7, True), (1.0, False)):
+        tried_it = {**found, "trials": [{"changed": "allocator", "step_times": times}]}
+        first = judge(Evidence.model_validate(tried_it)).first
+        assert ((first.cause, first.variant) == (Cause.MEMORY, "heap")) is right

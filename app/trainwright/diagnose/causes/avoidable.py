@@ -13,33 +13,29 @@ from trainwright.diagnose.measures.avoidable import (
     computes_again,
     convolutions_back,
     decompositions,
-    few_samples,
-    filled_for_products,
     filled_on_processor,
     ignored_scores,
     joined,
-    long_calls,
     longest_other,
     max_pooling,
     own_backward,
     passes_by_element,
     pools_planes,
     products_again,
-    rounded,
     scattered,
     simulated,
     slow_way_back,
 )
 from trainwright.diagnose.measures.calls import WATCHED_S, operator_calls, watched_call
 from trainwright.diagnose.measures.cost import written_a_step
-from trainwright.diagnose.measures.figures import given, number, ratio, reading, step_share
+from trainwright.diagnose.measures.figures import given, number, ratio, reading
 from trainwright.diagnose.measures.kernels import (
     double_on_cpu,
     double_precision,
     planes_apart_on_cpu,
 )
 from trainwright.diagnose.measures.names import kernels_of
-from trainwright.diagnose.measures.work import copies_with_cores, written
+from trainwright.diagnose.measures.work import written
 from trainwright.diagnose.verdict import Cause
 
 AUTOGRAD = "autograd: one backward operator a convolution, and two products a linear layer"
@@ -48,13 +44,10 @@ IGNORED = "assumed: scores of targets that the loss leaves out are computed for 
 GROWN = "assumed: a tensor that grows by a row at a time is copied as often as it has rows"
 JOINED = "assumed: what is put together is copied into memory that is asked for anew"
 POOLS = "measured: 1.2 to 1.4 times as fast in channels_last, whose pooling is vectorised"
-PLANES = "oneDNN: convolutions bring other layouts to their own, and back"
 SIMULATED = "PyTorch: fake quantisation rounds in fp32, and computes no faster for it"
-ROUNDED = "assumed: a step that rounds computes as fewer bits would, and is no faster for it"
 UPDATE = "assumed: an update takes as long for any batch, and little beside a large one"
 BY_ELEMENT = "assumed: layers of a library read a tensor once where operators read it in turn"
 SCATTERED = "PyTorch: an indexed sum runs on one core; windows and strides need no indices"
-FILLED = "assumed: a product with a table of zeros and ones is a lookup by other means"
 FILLS = "assumed: healthy steps fill next to nothing"
 TWO = "autograd: a convolution's way back is two convolutions of its arithmetic"
 WATCHES = "assumed: the emptiest operator takes 1.5 to 3 µs where nothing watches each call"
@@ -82,13 +75,8 @@ TUNING = (
           above(0.4, 3, OTHER), variant="kernels"),
     _tuning("profile.passes_by_element", passes_by_element, "share", above(0.3, 3, BY_ELEMENT),
           variant="kernels"),
-    _tuning("profile.scattered", scattered, "share", above(0.15, 3, SCATTERED), variant="kernels"),
-    _tuning("profile.filled_for_products", filled_for_products, "share", above(0.08, 3, FILLED),
-          variant="kernels"),
     _tuning("profile.max_pooling", given(pools_planes, max_pooling), "share",
           above(POOLED, 2, POOLS), variant="layout"),
-    _tuning("profile.copies_planes", given(planes_apart_on_cpu, copies_with_cores), "share",
-          above(0.25, 2, PLANES), variant="layout"),
     _tuning("profile.grouped_convolutions",
           given(_apart_and_fast_back, reading("profile.grouped_convolutions")), "share",
           above(0.1, -3, "measured: 0.75 times as fast in channels_last on two cores"),
@@ -99,7 +87,6 @@ TUNING = (
           "times", above(LONG_BACKWARD, 2, TWO), variant="layout"),
     _tuning("profile.simulated", simulated, "share", above(0.08, 2, SIMULATED),
           above(0.2, 3, SIMULATED), variant="precision"),
-    _tuning("profile.rounded", rounded, "share", above(0.01, 2, ROUNDED), variant="precision"),
 )  # fmt: skip
 
 MEMORY = (
@@ -128,15 +115,10 @@ MEMORY = (
 )  # fmt: skip
 
 PARALLELISM = (
-    _parallelism("profile.long_calls",
-          given(lambda evidence: not few_samples(evidence), long_calls), "share",
-          above(0.5, -3, "assumed: half of the step in long calls leaves little to short ones")),
     _parallelism("profile.passes_by_element",
           given(at_least(10, operator_calls), passes_by_element), "share",
           above(0.3, -2, BY_ELEMENT)),
     _parallelism("profile.scattered", scattered, "share", above(0.15, -2, SCATTERED)),
-    _parallelism("steps.optimizer", given(few_samples, step_share("optimizer")), "share",
-          above(0.3, 2, UPDATE), variant="small-batch"),
     _parallelism("profile.fallback", kernels_of("fallback"), "share", above(0.5, -3, LEFT)),
     _parallelism("setup.precision", given(double_on_cpu, double_precision), "word",
           any_of(-3, DOUBLE)),
@@ -157,13 +139,8 @@ MONITORING = (
 NONE = (
     _none("setup.ignored_targets", ignored_scores, "share",
           above(0.5, -4, "assumed: scores of targets that the loss leaves out are for nothing")),
-    _none("profile.longest_other", longest_other, "share",
-        above(0.3, -4, "assumed: next to products an operator that multiplies nothing is little")),
     _none("profile.passes_by_element", passes_by_element, "share", above(0.3, -4, BY_ELEMENT)),
-    _none("profile.scattered", scattered, "share", above(0.15, -4, SCATTERED)),
     _none("profile.fills", filled_on_processor, "share", above(0.1, -4, FILLS)),
     _none("profile.convolutions_back", convolutions_back, "times", above(SLOW_BACK, -4, TWO)),
-    _none("profile.joined", joined, "share", above(0.2, -4, JOINED)),
-    _none("profile.rounded", rounded, "share", above(0.01, -4, ROUNDED)),
     _none("profile.simulated", simulated, "share", above(0.08, -4, SIMULATED)),
 )  # fmt: skip

@@ -14,25 +14,18 @@ from trainwright.diagnose.measures.figures import (
     exposed_communication,
     failed_for,
     given,
-    imbalance,
     is_word,
     number,
     on_gpu,
     ranks,
-    ratio,
-    reading,
     step_share,
-    swing,
-    time_share,
 )
 from trainwright.diagnose.measures.names import functions_of, kernels_of
 from trainwright.diagnose.measures.scaling import (
-    lost_by_computers,
     lost_by_doubling,
     normal_with_fewer,
-    one_computer,
 )
-from trainwright.diagnose.measures.trials import doubled_batch, saved_by
+from trainwright.diagnose.measures.trials import saved_by
 from trainwright.diagnose.verdict import Cause
 
 TB = "torch-tb-profiler: communication above 10 % of the step"
@@ -43,11 +36,6 @@ SCALES = "assumed: a twentieth for each doubling of the devices is what good run
 
 
 _rule = rules_of(Cause.COMMUNICATION)
-
-
-def _several_in_one_computer(evidence: Evidence) -> bool:
-    """Whether a run has several devices, all of one computer."""
-    return _several(evidence) and evidence.setup is not None and one_computer(evidence)
 
 
 def _waits_for_stages(evidence: Evidence) -> bool:
@@ -91,29 +79,11 @@ def _idles_otherwise(evidence: Evidence) -> bool:
     return _waits_for_stages(evidence) or less_than(0.02, step_share("communication"))(evidence)
 
 
-def _gpus_rest(evidence: Evidence) -> bool:
-    """Whether the GPUs of one computer are known to idle for much of the time."""
-    utilisation = number("gpus.utilisation")(evidence)
-    idle = utilisation is not None and utilisation < 0.6
-    return idle and on_gpu(evidence) and _nodes(evidence) == 1
-
-
 def _in_shards(evidence: Evidence) -> bool:
     """Whether several devices hold a part of the weights each, and none offloads its own."""
     setup = evidence.setup
     sharded = setup is not None and setup.strategy in ("zero", "fsdp")
     return sharded and ranks(evidence) > 1 and not offloads(evidence)
-
-
-def _in_shards_apart(evidence: Evidence) -> bool:
-    """Whether those devices have no link like NVLink, and nobody timed their batches."""
-    slow = evidence.setup is not None and evidence.setup.link in ("pcie", "network")
-    return slow and _in_shards(evidence) and data_wait(evidence) is None
-
-
-def _whole_steps(evidence: Evidence) -> bool:
-    """Whether whole steps of several devices were timed, and not one of their layers alone."""
-    return _several(evidence) and evidence.steps is not None and evidence.steps.unit != "part"
 
 
 def _spins(evidence: Evidence) -> bool:
@@ -146,8 +116,6 @@ RULES = (
           above(0.1, 2, TB), above(0.2, 3, ASSUMED), above(0.4, 4, ASSUMED), variant="exposed"),
     _rule("setup.strategy", is_word("setup.strategy", "dp"), "word", any_of(3, DDP),
           variant="data-parallel"),
-    _rule("gpus.imbalance", given(_several, imbalance), "share",
-          above(0.25, 2, "assumed: DataParallel gathers on its first GPU")),
     _rule("setup.backend", given(on_gpu, is_word("setup.backend", "gloo", "mpi")), "word",
           any_of(3, BACKEND), variant="backend"),
     _rule("steps.slowest_rank",
@@ -159,18 +127,10 @@ RULES = (
           variant="exposed"),
     _rule("experiments.each_doubling", given(_several, lost_by_doubling), "share",
           below(0.055, -2, SCALES), variant="exposed"),
-    _rule("experiments.more_nodes", given(_several_in_one_computer, lost_by_computers), "share",
-          below(0.05, -2, "assumed: a network is slower than what is within a computer"),
-          variant="exposed"),
     _rule("experiments.fewer_devices", given(_several, normal_with_fewer), "word",
           any_of(3, "assumed: several devices exchange something every step"), variant="exposed"),
-    _rule("host.utilisation", given(_gpus_rest, number("host.utilisation")), "share",
-          above(0.95, -2, "assumed: GPUs that wait for each other look busy; these wait for cores"),
-          variant="exposed"),
     _rule("setup.link", given(_several, is_word("setup.link", "pcie", "network")), "word",
           any_of(1, "assumed: links slower than NVLink"), variant="exposed"),
-    _rule("setup.find_unused_parameters", reading("setup.find_unused_parameters"), "yes-no",
-          yes(1, "PyTorch: find_unused_parameters walks the graph every step"), variant="exposed"),
     _rule("gpus.utilisation", given(_several, number("gpus.utilisation")), "share",
           below(0.5, 1, "torch-tb-profiler: utilisation below 50 %")),
     _rule("profile.communication", _beyond_the_bubble, "share", above(0.15, 2, TB),
@@ -182,10 +142,6 @@ RULES = (
           above(0.2, 2, "NCCL: a ring all-reduce sends 2 (n - 1) / n of the gradients"),
           above(0.5, 3, "NCCL: a ring all-reduce sends 2 (n - 1) / n of the gradients"),
           variant="exposed"),
-    _rule("host.network",
-          given(lambda evidence: _nodes(evidence) > 1,
-                ratio("host.network_bytes_s", "host.network_max_bytes_s")), "share",
-          above(0.6, 2, "assumed: the network between the computers is full"), variant="exposed"),
     _rule("steps.blocked", given(_several, step_share("blocked")), "share",
           above(0.15, 2, "assumed: within the step a rank waits for other ranks only"),
           above(0.3, 3, "assumed: within the step a rank waits for other ranks only"),
@@ -214,19 +170,5 @@ RULES = (
           variant="exposed"),
     _rule("throughput.expected", given(_in_shards, number("throughput.expected_times")), "times",
           above(3, 2, "assumed: weights in shards are sent in every layer, and all wait for each"),
-          variant="exposed"),
-    _rule("gpus.swing", given(_several_in_one_computer, swing), "share",
-        above(0.6, -1, "NCCL: its kernels keep a GPU busy as they wait, so that it does not idle")),
-    _rule("steps.backward", given(_whole_steps, ratio("steps.backward", "steps.forward")), "times",
-          above(3, 2, "assumed: a gradient takes twice its layer's time; what is sent is in there"),
-          variant="exposed"),
-    _rule("counters.load_seconds", given(_several, time_share("load_seconds")), "share",
-          above(0.03, 2, "assumed: what ranks unpickle in every step came from other ranks"),
-          variant="exposed"),
-    _rule("gpus.utilisation", given(_in_shards_apart, number("gpus.utilisation")), "share",
-          below(0.6, 2, "assumed: weights in shards cross the slow link in every layer"),
-          variant="exposed"),
-    _rule("experiments.doubled_batch", given(_several, doubled_batch), "times",
-          below(1.3, 2, "assumed: what a step sends does not grow with its samples"),
           variant="exposed"),
 )  # fmt: skip

@@ -9,12 +9,11 @@ from statistics import median
 from trainwright.diagnose.causes.parallelism import device_idles, fed_alone
 from trainwright.diagnose.causes.rules import above, any_of, at_least, below, less_than, rules_of
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures.cost import QUIET_BYTES_S, memory_share, offloads, page_faults
+from trainwright.diagnose.measures.cost import QUIET_BYTES_S, offloads, page_faults
 from trainwright.diagnose.measures.figures import (
     affinity,
     cores_of_usable,
     data_wait,
-    each_step,
     given,
     is_word,
     number,
@@ -24,10 +23,8 @@ from trainwright.diagnose.measures.figures import (
     processes,
     ranks_here,
     ratio,
-    step_share,
     tensor_cores_of_eligible,
     threads_of_cores,
-    too_few_threads,
     uneven,
     utilisation,
 )
@@ -49,10 +46,8 @@ _scheduling = rules_of(Cause.SCHEDULING)
 _tuning = rules_of(Cause.TUNING)
 CROWDED = "assumed: work that fewer cores hurry has threads in each other's way"
 CLIFF = "assumed: no arithmetic falls faster than with the cube of a size; what does was room"
-ROOM = "assumed: in a memory that is full, smaller inputs are faster for the room they leave"
 DONE = "assumed: one GPU has its batches, and others are sooner done with kernels as large"
 CROWD = "PyTorch: as many threads as cores by default, in every job"
-THREADS = "PyTorch: as many threads as cores by default"
 ANEW = "PyTorch: compiling and autotuning are for shapes that stay"
 
 
@@ -73,10 +68,6 @@ def _computes_pictures(evidence: Evidence) -> bool:
 
 def _on_one_gpu(evidence: Evidence) -> bool:
     return on_gpu(evidence) and processes(evidence) == 1
-
-
-def _memory_is_full(evidence: Evidence) -> bool:
-    return at_least(0.97, memory_share)(evidence)
 
 
 def _jobs(evidence: Evidence) -> float:
@@ -100,11 +91,6 @@ def _fight_for_cores(evidence: Evidence) -> bool:
     return share_cores(evidence) and at_least(1.5, kept_by_fewer_devices)(evidence)
 
 
-def _crowded_by_threads(evidence: Evidence) -> bool:
-    """Whether a GPU run has several times as many threads as cores."""
-    return on_gpu(evidence) and (threads_of_cores(evidence) or 0) >= 3
-
-
 def _pools_of_threads(evidence: Evidence) -> bool:
     """Whether a run has many times as many threads as there are cores."""
     return at_least(8, ratio("host.run_threads", "host.cores"))(evidence)
@@ -114,10 +100,6 @@ def _spreads_threads(evidence: Evidence) -> bool:
     """Whether threads fill all cores of a run: on a processor, or more of them than it has."""
     full = at_least(0.9, number("host.utilisation"))(evidence)
     return _pools_of_threads(evidence) or (on_cpu(evidence) and full)
-
-
-def _saves_power(evidence: Evidence) -> bool:
-    return evidence.host is not None and bool(evidence.host.power_saving)
 
 
 def _bound_to_few(evidence: Evidence) -> bool:
@@ -132,10 +114,6 @@ def _nothing_left(evidence: Evidence) -> bool:
     """Whether the computer's memory is known to be used up."""
     left = ratio("host.memory_available_bytes", "host.memory_total_bytes")
     return less_than(0.03, left)(evidence)
-
-
-def _collects_each_step(evidence: Evidence) -> bool:
-    return (each_step("garbage_collections")(evidence) or 0) >= 0.5
 
 
 def _odd_widths(evidence: Evidence) -> bool:
@@ -195,12 +173,6 @@ def _alone_on_cpu(evidence: Evidence) -> bool:
     return on_cpu(evidence) and not share_cores(evidence)
 
 
-def _spreads_over_cores(evidence: Evidence) -> bool:
-    """Whether a run on the processor computes what any number of cores can share."""
-    heavy = is_kind(evidence, "convolution") or is_kind(evidence, "transformer")
-    return _alone_on_cpu(evidence) and heavy and not at_least(0.15, data_wait)(evidence)
-
-
 def _limited(evidence: Evidence) -> bool:
     """Whether a run on the processor has a quota."""
     return on_cpu(evidence) and number("host.quota_cores")(evidence) is not None
@@ -216,8 +188,6 @@ RULES = {
     Cause.MEMORY: (
         _memory("experiments.smaller_inputs", given(_on_one_gpu, beyond_their_size), "times",
               above(2, 3, CLIFF), above(4, 4, CLIFF), variant="full"),
-        _memory("experiments.shapes", given(_memory_is_full, saved_by("shapes")), "share",
-              above(0.3, 3, ROOM), variant="full"),
         _memory("experiments.doubled_batch", given(offloads, doubled_batch), "times",
               below(1.4, 2,
                     "assumed: what is kept elsewhere is moved once for samples of any number"),
@@ -225,17 +195,8 @@ RULES = {
         _memory("host.io_wait", given(_nothing_left, number("host.io_wait")), "share",
               above(0.1, 2, "assumed: where no memory is left, what drives do is paging"),
               variant="swapping"),
-        _memory("steps.other", given(_collects_each_step, step_share("other")), "share",
-            above(0.1, 1, "assumed: what is collected in every step is part of what lies after it"),
-            variant="garbage"),
         _memory("throughput.expected", given(offloads, number("throughput.expected_times")),
               "times", above(1.5, 2, "assumed: others who keep all on the device reach more"),
-              variant="offload"),
-        _memory("host.main_process", given(offloads, number("host.main_process_cores")), "number",
-              above(3, 2, "assumed: an update on the processor takes what cores there are"),
-              variant="offload"),
-        _memory("profile.idle", given(offloads, number("profile.idle")), "share",
-              above(0.5, 2, "assumed: the device waits for what is computed or kept elsewhere"),
               variant="offload"),
     ),
     Cause.MONITORING: (
@@ -277,23 +238,12 @@ RULES = {
             )
             for where, variant in ((share_cores, "threads"), (_alone_on_cpu, "other-programs-cpu"))
         ),
-        _scheduling("setup.torch_threads", given(_spreads_over_cores, too_few_threads), "share",
-              below(0.1, 4, THREADS), variant="threads"),
         _scheduling("setup.threads_of_jobs", given(on_gpu, _threads_of_all_jobs), "times",
               above(1.6, 1, CROWD), above(3, 2, CROWD), variant="threads"),
         _scheduling("host.other_programs", given(_many_threads_beside_jobs, _jobs), "number",
               above(1, 2, CROWD), variant="threads"),
-        _scheduling("host.utilisation", given(_crowded_by_threads, number("host.utilisation")),
-              "share", above(0.9, 2, "assumed: threads beyond the cores fight for them"),
-              variant="threads"),
-        _scheduling("host.utilisation", given(_pools_of_threads, number("host.utilisation")),
-              "share", above(0.9, 1, "assumed: threads beyond the cores fight for them"),
-              variant="threads"),
         _scheduling("experiments.fewer_cores", given(_spreads_threads, saved_by_fewer_cores),
               "share", above(0.2, 2, CROWDED), above(0.5, 3, CROWDED), variant="threads"),
-        _scheduling("experiments.faster_cpu", given(_saves_power, saved_by("faster_cpu")), "share",
-              above(0.15, 2, "assumed: clocks that are held down, and a run that hangs on them"),
-              variant="battery"),
         _scheduling("host.affinity", given(_late_on_few_cores, affinity), "share",
               below(0.9, 2, "assumed: the run is bound to some of the cores"), variant="affinity"),
         _scheduling("host.run_cores", given(_late_on_few_cores, cores_of_usable), "share",
@@ -314,15 +264,11 @@ RULES = {
     Cause.TUNING: (
         _tuning("experiments.smaller_batch", given(_on_one_gpu, saved_by_smaller), "share",
               above(0.5, -3, CLIFF), above(0.75, -5, CLIFF)),
-        _tuning("experiments.smaller_inputs", given(_on_one_gpu, beyond_their_size), "times",
-              above(2, -3, CLIFF)),
         _tuning("throughput.expected",
               given(_computes_pictures, number("throughput.expected_times")), "times",
               above(1.4, 2, DONE), variant="kernels"),
         _tuning("loading.data_on", given(_computes_pictures, is_word("loading.data_on", "memory")),
               "word", any_of(1, "assumed: pictures in memory are no loader's"), variant="kernels"),
-        _tuning("experiments.shapes", given(_memory_is_full, saved_by("shapes")), "share",
-              above(0.3, -3, ROOM), variant="shapes"),
         _tuning("profile.tensor_core", given(_odd_widths, tensor_cores_of_eligible), "share",
               below(0.3, 2,
                     "NVIDIA, Deep Learning Performance Guide: widths in multiples of 8 (fp16)"),

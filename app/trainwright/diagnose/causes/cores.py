@@ -11,7 +11,6 @@ from trainwright.diagnose.measures.figures import (
     number,
     on_cpu,
     on_gpu,
-    physical_cores,
     ranks,
     ratio,
     reading,
@@ -42,7 +41,6 @@ THREADS = "PyTorch: as many threads as cores by default"
 LOCKED = "assumed: cores that work while the training thread rests do its other threads' work"
 CGROUP = "assumed, on the cgroup's nr_throttled"
 SPIN = "assumed: one core launches kernels; more of them spin or fight"
-_BESIDE_OTHERS = "assumed: what others take, ranks of one computer do not get either"
 
 _rule = rules_of(Cause.SCHEDULING)
 
@@ -86,12 +84,6 @@ def _too_few_threads(evidence: Evidence) -> bool:
     return on_cpu(evidence) and less_than(0.6, too_few_threads)(evidence)
 
 
-def _computes_uncounted(evidence: Evidence) -> bool:
-    """Whether a run on the processor computes alone, and only all cores' use is known."""
-    counted = evidence.host is not None and evidence.host.run_cores is not None
-    return _computes_alone(evidence) and not counted
-
-
 def _workers_of_quota(evidence: Evidence) -> float | None:
     """Return the loader's workers over the cores of a quota that is half of them or less."""
     host, setup = evidence.host, evidence.setup
@@ -116,14 +108,6 @@ def _spin(evidence: Evidence) -> bool:
     return full and all(saved is not None and saved < 0.05 for saved in more)
 
 
-def _openmp_of_cores(evidence: Evidence) -> float | None:
-    """Return the threads that OpenMP is limited to over the physical cores for them."""
-    setup, cores = evidence.setup, physical_cores(evidence)
-    if setup is None or setup.omp_num_threads is None or not cores:
-        return None
-    return setup.omp_num_threads / cores
-
-
 def _alone(evidence: Evidence) -> bool:
     """Whether the run is one process with its workers, which no sibling can starve."""
     return ranks(evidence) == 1
@@ -135,15 +119,6 @@ def _top_others(evidence: Evidence) -> float | None:
     if host is None or host.foreign_cores is not None or not host.foreign_top:
         return None
     return float(len(host.foreign_top))
-
-
-def _cores_of_others(evidence: Evidence) -> float | None:
-    """Return what programs that are known one by one take of all cores."""
-    host = evidence.host
-    if host is None or host.foreign_cores is not None or not host.cores:
-        return None
-    known = [each.cores for each in host.other_programs if each.cores is not None]
-    return min(1.0, sum(known) / host.cores) if known else None
 
 
 def _bound_workers(evidence: Evidence) -> bool:
@@ -179,15 +154,8 @@ RULES = (
     _rule("host.run_cores",
           given(lambda evidence: (blocked_by_its_own(evidence) or 0) >= 0.15, cores_of_usable),
           "share", above(0.6, 2, LOCKED), variant="threads"),
-    _rule("host.starved_share", _starved_for("workers"), "share", *_STARVED, variant="workers"),
-    _rule("host.workers_threads", workers_threads, "share",
-        above(0.25, 3, "assumed: a loader's worker computes by one thread, others are in its way"),
-        variant="threads"),
     _rule("setup.num_workers", workers_of_cores, "times",
           above(2, 2, "PyTorch's DataLoader warns of more workers than cores"), variant="workers"),
-    _rule("host.starved_share",
-          given(lambda evidence: not _alone(evidence) and (foreign_share(evidence) or 0) >= 0.25,
-                starved), "share", above(0.3, 2, _BESIDE_OTHERS), variant="other-programs-cpu"),
     _rule("host.starved_share", starved, "share", below(0.05, -1, ASSUMED),
           variant="other-programs-cpu"),
     _rule("host.foreign_cores", foreign_share, "share", above(0.25, 1, ASSUMED),
@@ -195,19 +163,12 @@ RULES = (
           variant="other-programs-cpu"),
     _rule("host.foreign_top", _top_others, "number", above(1, 2, ASSUMED),
           variant="other-programs-cpu"),
-    _rule("gpus.utilisation",
-          given(lambda evidence: _top_others(evidence) is not None, reading("gpus.utilisation")),
-          "share", below(0.7, 1, ASSUMED), variant="other-programs-cpu"),
     _rule("host.affinity", given(computes, affinity), "share",
           below(0.9, 2, "assumed: the run is bound to some of the cores"), variant="affinity"),
     _rule("host.run_cores",
           given(lambda evidence: computes(evidence) and (affinity(evidence) or 1) < 0.9,
                 cores_of_usable), "share", above(0.9, 2, "assumed: it uses up what it may use"),
           variant="affinity"),
-    _rule("host.pressure_cpu",
-          given(lambda evidence: (foreign_share(evidence) or 0) >= 0.25,
-                reading("host.pressure_cpu")), "share", above(0.4, 1, "assumed, on Linux's PSI"),
-          variant="other-programs-cpu"),
     _rule("setup.torch_threads", given(computes_in_long_operators, too_few_threads), "share",
           below(0.6, 3, THREADS), variant="threads"),
     _rule("setup.torch_threads", given(on_cpu, threads_of_cores), "share", above(1.6, 2, THREADS),
@@ -216,8 +177,6 @@ RULES = (
           variant="threads"),
     _rule("host.run_cores", cores_of_a_process, "number", above(4, 2, SPIN), above(16, 3, SPIN),
           variant="threads"),
-    _rule("setup.omp_num_threads", given(computes, _openmp_of_cores), "share",
-          below(0.6, 1, "OpenMP: OMP_NUM_THREADS limits the threads"), variant="threads"),
     _rule("host.run_cores", given(_computes_alone, cores_of_usable), "share",
           below(0.6, 1, "assumed: computing that leaves cores idle"),
           below(0.3, 2, "assumed: computing that leaves most of many cores idle"),
@@ -229,11 +188,6 @@ RULES = (
           above(1.2, 1, ASSUMED),
           above(2, 2, "assumed: twice as many threads want a core as there are"),
           variant="other-programs-cpu"),
-    _rule("host.load_average",
-          given(lambda evidence: (threads_of_cores(evidence) or 0) >= 1.6,
-                ratio("host.load_average", "host.cores")), "times", above(1.2, 1, ASSUMED),
-          above(2, 2, "assumed: twice as many threads want a core as there are"),
-          variant="threads"),
     _rule("host.run_threads",
           given(lambda evidence: (threads_of_cores(evidence) or 2) >= 1.6,
                 ratio("host.run_threads", "host.cores")), "times",
@@ -246,16 +200,9 @@ RULES = (
     _rule("experiments.more_workers", given(_spin, saved_by("more_workers")), "share",
         below(0.05, 1, "assumed: workers that wait for each other's threads gain nothing by more"),
         variant="threads"),
-    _rule("host.foreign_cores", _cores_of_others, "share", above(0.25, 2, ASSUMED),
-          above(0.5, 3, ASSUMED), variant="other-programs-cpu"),
     _rule("experiments.fewer_workers", fewer_workers, "share",
           above(0.1, 3, "assumed: workers beyond the cores take them from each other"),
           above(0.3, 4, "assumed: workers beyond the cores take them from each other"),
-          variant="workers"),
-    _rule("host.load_average",
-          given(lambda evidence: (workers_of_cores(evidence) or 0) > 1,
-                ratio("host.load_average", "host.cores")), "times", above(1.2, 1, ASSUMED),
-          above(2, 2, "assumed: twice as many threads want a core as there are"),
           variant="workers"),
     _rule("host.affinity", given(on_gpu, affinity), "share",
           below(0.3, 2, "assumed: the run is bound to a few of the cores"), variant="affinity"),
@@ -270,11 +217,6 @@ RULES = (
                 cores_a_bound_worker), "share",
           below(0.3, 3, "assumed: workers that share a few cores, or wait for one another"),
           variant="affinity"),
-    _rule("experiments.more_workers",
-          given(lambda evidence: (cores_a_bound_worker(evidence) or 1) < 0.3,
-                saved_by("more_workers")), "share",
-          below(0.05, 1, "assumed: workers beyond the cores that they may use add nothing"),
-          variant="affinity"),
     _rule("setup.num_workers", given(_bound_workers, workers_of_cores), "times",
           above(2, 2, "assumed: as many workers as the computer has cores for, bound to a few"),
           variant="affinity"),
@@ -283,9 +225,6 @@ RULES = (
     _rule("steps.compute", given(_too_few_threads, passes_timed), "share",
           above(0.9, 1, "assumed: what is timed only computes, and could on more cores"),
           variant="threads"),
-    _rule("host.utilisation", given(_computes_uncounted, number("host.utilisation")), "share",
-          below(0.3, 2, "assumed: computing that leaves most of many cores idle"),
-          below(0.6, 1, "assumed: computing that leaves cores idle"), variant="threads"),
     _rule("setup.num_workers", _workers_of_quota, "times",
           above(2, 1, "assumed: workers for the computer's cores, and a quota of a part of them"),
           variant="quota"),

@@ -9,7 +9,6 @@ from trainwright.diagnose.measures.figures import (
     numa_mismatch,
     number,
     on_gpu,
-    processes,
     ranks,
     reading,
     slice_used,
@@ -27,8 +26,6 @@ DRIVES = "assumed: a thread launches the kernels of one device at a time"
 FOREIGN = "assumed: 5 % of the memory"
 
 _rule = rules_of(Cause.SCHEDULING)
-
-_TRIED = (below(0.02, -2, ASSUMED), above(0.05, 3, ASSUMED), above(0.2, 4, ASSUMED))
 
 
 def _slice(evidence: Evidence) -> str | None:
@@ -83,10 +80,6 @@ def _slow_generation(evidence: Evidence) -> bool:
 
 def _over_pcie(evidence: Evidence) -> bool:
     return evidence.setup is not None and evidence.setup.link == "pcie"
-
-
-def _one_device(evidence: Evidence) -> bool:
-    return processes(evidence) == 1
 
 
 RULES = (

@@ -2,9 +2,8 @@
 
 from trainwright.diagnose.causes.parallelism import only_launches
 from trainwright.diagnose.causes.rules import above, below, rules_of
-from trainwright.diagnose.measures.figures import given, on_gpu
+from trainwright.diagnose.measures.figures import given
 from trainwright.diagnose.measures.gpu import (
-    filling_launches,
     narrow_link_used,
     thread_is_the_limit,
 )
@@ -17,9 +16,6 @@ LANES = "PCI-SIG: transfer rates of a lane by generation, less encoding"
 PARALLELISM = (
     _parallelism("host.main_process", given(only_launches, thread_is_the_limit), "number",
           above(0.9, 2, "assumed: the one thread that launches kernels is never idle"),
-          variant="host-bound"),
-    _parallelism("profile.kernels_a_step", given(on_gpu, filling_launches), "number",
-          above(3000, 2, "assumed: 20 ms and more of launches at 5 to 10 µs each"),
           variant="host-bound"),
 )  # fmt: skip
 SCHEDULING = (

@@ -8,7 +8,6 @@ from trainwright.diagnose.causes.parallelism import MFU, cores_make_batches, dev
 from trainwright.diagnose.causes.rules import above, at_least, below, less_than, rules_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import (
-    achieved_by_rate,
     keeps_all_alone,
     link_rate,
     offloads,
@@ -27,7 +26,6 @@ from trainwright.diagnose.measures.figures import (
     ratio,
     reading,
     starved,
-    step_share,
     utilisation,
 )
 from trainwright.diagnose.measures.kernels import untried
@@ -35,7 +33,6 @@ from trainwright.diagnose.measures.names import (
     filled,
     fills_memory,
     functions_of,
-    kernels_of,
     odd_takes_most,
     reads_within,
 )
@@ -106,12 +103,6 @@ def _workers_fill_cores(evidence: Evidence) -> bool:
     return on_gpu(evidence) and not fed and workers is not None and 0.5 <= workers <= 1.5
 
 
-def _untold_workers(evidence: Evidence) -> bool:
-    """Whether a GPU run's wait for its workers was not timed, nor tried to be shortened by more."""
-    tried = less_than(0.05, saved_by("more_workers"))(evidence)
-    return on_gpu(evidence) and data_wait(evidence) is None and not tried
-
-
 def _link_used(evidence: Evidence) -> float | None:
     """Return what crosses the link to the host over what it carries, in the busier direction."""
     rates = (
@@ -126,13 +117,6 @@ def _memory_beside_the_link(evidence: Evidence) -> float | None:
     """Return how busy a GPU's memory is beside a link that is, where all it works on is its own."""
     linked = keeps_all_alone(evidence) and at_least(0.5, _link_used)(evidence)
     return number("gpus.dram_active")(evidence) if linked else None
-
-
-def _waits_for_a_drive(evidence: Evidence) -> bool:
-    """Whether a reading says that a drive or a network is waited for."""
-    readings = ("host.pressure_io", "host.io_wait", "host.drive_busy", "loading.drive_wait_share")
-    known = (value for each in readings if (value := number(each)(evidence)) is not None)
-    return any(value >= 0.3 for value in known)
 
 
 def _busy_alone(evidence: Evidence) -> bool:
@@ -164,8 +148,6 @@ INPUT = (
           variant="fetch"),
     _input("host.utilisation", given(_workers_fill_cores, number("host.utilisation")), "share",
           above(0.95, 3, FULL), variant="preprocessing"),
-    _input("loading.workers_cpu", given(_untold_workers, number("loading.workers_cpu")), "share",
-          above(0.9, 3, FULL), variant="preprocessing"),
     _input("gpus.link_used", given(keeps_all_alone, _link_used), "share", above(0.3, 2, LINK),
           above(0.6, 3, LINK), variant="transfer"),
     _input("profile.host_model", model_in_play, "share", above(MOST, -3, ASKED)),
@@ -173,9 +155,6 @@ INPUT = (
           below(2, -1, "assumed: the work of one world, or that there is only one")),
     _input("gpus.dram_active", _memory_beside_the_link, "share", below(0.2, 3, LINK_READ),
           variant="transfer"),
-    _input("host.utilisation", given(_waits_for_a_drive, number("host.utilisation")), "share",
-          below(0.2, 1, "assumed: cores that rest while a drive or a network is waited for"),
-          variant="fetch"),
     _input("experiments.faster_cpu", given(cores_make_batches, saved_by("faster_cpu")), "share",
         above(0.15, 3, "assumed: a faster processor makes the batches sooner that fill its cores"),
         variant="preprocessing"),
@@ -205,11 +184,6 @@ def _far_from_peak(evidence: Evidence) -> bool:
     return achieved and not fills_memory(evidence)
 
 
-def _below_good(evidence: Evidence) -> bool:
-    """Whether a device is not known to compute as much as good runs do."""
-    return not at_least(0.4, number("profile.achieved_of_peak"))(evidence)
-
-
 def _deterministic(evidence: Evidence) -> bool:
     return evidence.setup is not None and bool(evidence.setup.deterministic)
 
@@ -232,24 +206,16 @@ PARALLELISM = (
 )  # fmt: skip
 
 TUNING = (
-    _tuning("steps.other",
-          given(at_least(0.15, reading("profile.recompilations")), step_share("other")), "share",
-          above(0.3, 2, "assumed: what lies beside steps that compile anew is their compiling"),
-          variant="compile"),
     _tuning("profile.idle", given(_kernels_untried, number("profile.idle")), "share",
           above(0.5, -2, RESTS)),
     _tuning("gpus.idle_share", given(untried, number("gpus.idle_share")), "share",
           above(0.4, -2, RESTS)),
-    _tuning("profile.attention_kernels", given(_below_good, kernels_of("attention")), "share",
-          above(0.6, 3, "assumed: attention beside which all layers' products are little"),
-          variant="attention"),
     _tuning("profile.filled", given(_deterministic, filled), "share",
           above(0.05, 2, "PyTorch: deterministic algorithms fill the memory of each new tensor"),
           variant="architecture"),
     _tuning("profile.host_few_bits", given(on_cpu, functions_of("few-bits")), "share",
           above(0.2, 3, FEW_BITS), above(0.4, 4, FEW_BITS), variant="precision"),
     _tuning("gpus.dram_active", _memory_beside_the_link, "share", below(0.2, -3, LINK_READ)),
-    _tuning("gpus.dram_active", _memory_beside_arithmetic, "share", below(0.1, -2, NEITHER)),
     _tuning("throughput.expected", given(_busy_alone, number("throughput.expected_times")), "times",
         above(1.3, 2, "assumed: one device that is busy, where others on the same are done sooner"),
         variant="kernels"),
@@ -258,8 +224,6 @@ TUNING = (
     _tuning("experiments.doubled_batch", given(_far_from_peak, doubled_batch), "times",
           above(1.9, 3, "assumed: a device that more samples do not fill more, far from its peak"),
           variant="kernels"),
-    _tuning("profile.achieved_by_rate", given(_busy_alone, achieved_by_rate), "share",
-          below(0.15, 2, MFU), variant="kernels"),
 )  # fmt: skip
 SCHEDULING = (
     _scheduling("host.runnable_threads",

@@ -15,34 +15,25 @@ from trainwright.diagnose.causes.rules import (
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import copies_slowly, late_batch, loader_alone, offloads
 from trainwright.diagnose.measures.figures import (
-    cores_of_usable,
     data_wait,
     failed_for,
     given,
     input_keeps_up,
     is_word,
     least_busy,
-    loader_pace,
-    loading_without_contention,
     number,
     on_gpu,
-    outside_steps,
-    processes,
-    ratio,
     reading,
-    starved,
     swing,
     threads_of_cores,
     time_share,
     utilisation,
 )
-from trainwright.diagnose.measures.hardware import another_gpu, on_the_processor
+from trainwright.diagnose.measures.hardware import another_gpu
 from trainwright.diagnose.measures.names import HostFamily, functions_of, reads_within
 from trainwright.diagnose.measures.scaling import one_computer
 from trainwright.diagnose.measures.trials import saved_by, waits_by_samples
 from trainwright.diagnose.measures.work import (
-    wait_of_slow_steps,
-    workers_cores,
     workers_starve_computing,
 )
 from trainwright.diagnose.verdict import Cause
@@ -51,7 +42,6 @@ TB = "torch-tb-profiler: DataLoader above 5 % of the step"
 DS = "DS-Analyzer (arXiv 2007.06775): the step without loading, compared"
 LIGHTNING = "Lightning: warns of 2 workers or fewer where there are more cores"
 ASSUMED = "assumed"
-ANEW = "assumed: workers that start anew for every epoch, of few batches each"
 FAR = f"{TB}; how far above, assumed"
 
 _FED = below(0.05, -4, TB)
@@ -96,10 +86,6 @@ def _named(*families: HostFamily) -> Callable[[Evidence], float | None]:
 
 
 _makes_batches = _named("loader", "fetch", "preprocess")
-
-
-def _waits_at_times(evidence: Evidence) -> bool:
-    return _waits(evidence) or (data_wait(evidence) or 0) >= 0.05
 
 
 def _collects_meanwhile(evidence: Evidence) -> float | None:
@@ -162,16 +148,6 @@ def _main_cores(evidence: Evidence) -> float | None:
     return number("host.main_process_cores")(evidence) or number("host.run_cores")(evidence)
 
 
-def _reads_pictures_for_many(evidence: Evidence) -> bool:
-    """Whether one computer makes pictures for four GPUs and more, and nobody timed how fast."""
-    setup = evidence.setup
-    if setup is None or setup.model_kind != "convolution":
-        return False
-    if evidence.profile is not None or evidence.trials or data_wait(evidence) is not None:
-        return False
-    return processes(evidence) >= 4 and _never_busy(evidence) and setup.strategy != "dp"
-
-
 def _fed_by_itself(evidence: Evidence) -> bool:
     """Whether a short wait says that batches are in time: on all ranks, and whole, and copied."""
     late = (number("steps.slowest_rank")(evidence) or 0) >= 1.4
@@ -182,8 +158,6 @@ def _fed_by_itself(evidence: Evidence) -> bool:
 RULES = (
     _rule("steps.data_wait", waits_by_samples, "share", *_WAITS),
     _rule("steps.data_wait", given(_fed_by_itself, data_wait), "share", _FED),
-    _rule("steps.data_wait_p95", given(_waits_at_times, wait_of_slow_steps), "share",
-          above(0.7, 2, "assumed: the steps that are slow are slow for their batches")),
     _rule("profile.data_loader", reading("profile.data_loader"), "share", _FED, *_WAITS),
     _rule("experiments.synthetic_batch", saved_by("synthetic_batch"), "share", *_SAVED),
     _rule("gpus.utilisation", given(_waits, utilisation), "share",
@@ -194,10 +168,6 @@ RULES = (
                 "assumed: kernels that are launched late still run for a tenth of the time")),
     _rule("gpus.idle_share", given(on_gpu, reading("gpus.idle_share")), "share",
           above(0.15, 1, ASSUMED)),
-    _rule("loading.pace", loader_pace, "times",
-          above(0.8, 2, "assumed: batches are made no faster than they are used"),
-          above(0.9, 3, "assumed: batches are made no faster than they are used"),
-          below(0.5, -1, "assumed: batches are made twice as fast as they are used")),
     _rule("gpus.swing", given(less_than(0.6, utilisation), swing), "share",
         above(0.6, 2, "assumed: a GPU that is fully busy and fully idle by turns is fed by turns")),
     _rule("setup.non_blocking", given(on_gpu, reading("setup.non_blocking")), "yes-no",
@@ -217,30 +187,12 @@ RULES = (
     ),
     _rule("loading.batch_seconds", late_batch, "seconds",
           above(0.2, 3, "assumed: a GPU that rests would be done with most batches in that time")),
-    _rule("loading.workers_cores", given(workers_starve_computing, workers_cores), "share",
-          above(0.15, 2, "assumed: cores that make batches compute nothing"),
-          above(0.3, 3, "assumed: cores that make batches compute nothing"),
-          variant="preprocessing"),
-    _rule("host.starved_share", given(workers_starve_computing, starved), "share",
-          above(0.15, 1, "assumed: cores that make batches compute nothing"),
-          above(0.3, 2, "assumed: cores that make batches compute nothing"),
-          variant="preprocessing"),
     _rule("setup.num_workers", reading("setup.num_workers"), "number", below(3, 1, LIGHTNING)),
     _rule("loading.cpu_share", given(_may_wait, reading("loading.cpu_share")), "share",
           above(0.6, 2, ASSUMED), variant="preprocessing"),
     _rule("loading.cpu_share", given(_may_wait, reading("loading.cpu_share")), "share",
           below(0.4, 2, ASSUMED), variant="fetch"),
-    _rule("loading.workers_cpu", given(_may_wait, reading("loading.workers_cpu")), "share",
-          above(0.8, 2, ASSUMED), variant="preprocessing"),
-    _rule("host.utilisation",
-          given(lambda evidence: on_gpu(evidence) and _may_wait(evidence),
-                number("host.utilisation")), "share",
-          above(0.85, 1, "assumed: cores that are full make batches, where a GPU idles"),
-          variant="preprocessing"),
     _rule("host.utilisation", given(_cores_are_its_own, number("host.utilisation")), "share",
-          above(0.95, 2, "assumed: all that a run on GPUs needs all cores for is its batches"),
-          variant="preprocessing"),
-    _rule("host.run_cores", given(_cores_are_its_own, cores_of_usable), "share",
           above(0.95, 2, "assumed: all that a run on GPUs needs all cores for is its batches"),
           variant="preprocessing"),
     _rule("loading.drive_wait_share", reading("loading.drive_wait_share"), "share",
@@ -251,21 +203,8 @@ RULES = (
           variant="fetch"),
     _rule("host.drive_busy", reading("host.drive_busy"), "share", above(0.7, 2, ASSUMED),
           variant="fetch"),
-    _rule("experiments.cached_data", given(_waits, saved_by("cached_data")), "share",
-          below(0.05, 1, DS), variant="preprocessing"),
     _rule("experiments.more_workers", saved_by("more_workers"), "share", above(0.05, 2, ASSUMED),
           above(0.2, 3, ASSUMED)),
-    _rule(
-        "loading.without_contention",
-        given(
-            lambda evidence: (
-                (starved(evidence) or 0) >= 0.3 and not workers_starve_computing(evidence)
-            ),
-            loading_without_contention,
-        ),
-        "times",
-        below(1.0, -3, "assumed: a loader that makes batches faster than they are used keeps up"),
-    ),
     _rule("host.throttled_periods", reading("host.throttled_periods"), "share",
           above(0.25, -2, "assumed: the quota makes loading slow, not loading itself")),
     _rule("loading.alone", loader_alone, "times",
@@ -275,21 +214,11 @@ RULES = (
           given(lambda evidence: not copies_slowly(evidence), reading("loading.queue_empty")),
           "share", above(0.3, 2, ASSUMED), above(0.5, 3, ASSUMED), below(0.05, -3, ASSUMED)),
     _rule("loading.data_on",
-          given(_late, is_word("loading.data_on", "hdd", "network", "object-store")), "word",
-          any_of(1, "assumed: slower than what GPUs read"), variant="fetch"),
-    _rule("loading.data_on",
           given(_slow_for_its_gpu, is_word("loading.data_on", "hdd", "network", "object-store")),
           "word", any_of(2, "assumed: slower than what GPUs read, and this one is not kept busy"),
           variant="fetch"),
-    _rule("profile.host_workers", functions_of("workers"), "share", above(0.05, 2, ANEW),
-          above(0.15, 3, ANEW)),
-    _rule("steps.outside",
-          given(lambda evidence: (functions_of("workers")(evidence) or 0) >= 0.05, outside_steps),
-          "share", above(0.08, 2, ANEW)),
     _rule("profile.host_loader", _makes_batches, "share", above(0.2, 2, ASSUMED),
           above(0.3, 3, ASSUMED)),
-    _rule("profile.host_loader", _named("fetch"), "share", above(0.2, 2, ASSUMED),
-          above(0.4, 3, ASSUMED), variant="fetch"),
     _rule("profile.host_loader", _named("preprocess"), "share", above(0.2, 2, ASSUMED),
           above(0.4, 3, ASSUMED), variant="preprocessing"),
     _rule("host.main_process", given(_makes_them_itself, _main_cores), "number",
@@ -300,17 +229,6 @@ RULES = (
           below(0.1, 1, "assumed: what another GPU does not change is no GPU's")),
     _rule("experiments.faster_cpu", saved_by("faster_cpu"), "share",
           above(0.15, 1, "assumed: the processor holds the run back"), below(0.03, -1, ASSUMED)),
-    _rule("host.drive_used", ratio("host.read_bytes_s", "host.drive_max_bytes_s"), "share",
-          above(0.7, 2, "assumed: the drive gives what it can"),
-          above(0.9, 3, "assumed: the drive gives what it can"), variant="fetch"),
-    _rule("host.network",
-          given(one_computer, ratio("host.network_bytes_s", "host.network_max_bytes_s")), "share",
-          above(0.6, 2, "assumed: the network that the data come over is full"),
-          above(0.85, 3, "assumed: the network that the data come over is full"), variant="fetch"),
-    _rule("gpus.utilisation", given(_reads_pictures_for_many, utilisation), "share",
-          below(0.5, 2, "assumed: one computer reads and decodes for several devices")),
-    _rule("experiments.processor", on_the_processor, "times",
-          below(0.9, -3, "assumed: the processor has its batches from the same loader")),
     _rule("counters.garbage_seconds", _collects_meanwhile, "share",
         above(0.1, -9, "assumed: batches that wait for Python's collector are made in time else")),
 )  # fmt: skip

@@ -16,7 +16,6 @@ from trainwright.diagnose.measures.cost import (
     memory_share,
     mostly_takes_pages,
     page_faults,
-    power_share,
     recomputes,
     step_seconds,
     system_for_pages,
@@ -24,7 +23,6 @@ from trainwright.diagnose.measures.cost import (
 )
 from trainwright.diagnose.measures.figures import (
     MIB,
-    data_wait,
     each_step,
     failed_for_memory,
     given,
@@ -36,13 +34,10 @@ from trainwright.diagnose.measures.figures import (
     ratio,
     reading,
     reserved_unused,
-    split_share,
-    step_share,
     time_share,
     uneven,
-    utilisation,
 )
-from trainwright.diagnose.measures.names import functions_of, kernels_of
+from trainwright.diagnose.measures.names import functions_of
 from trainwright.diagnose.measures.trials import saved_by_smaller
 from trainwright.diagnose.measures.work import achieved_of_matrix_rate, writes_much
 from trainwright.diagnose.verdict import Cause
@@ -89,16 +84,6 @@ def _computes_again(evidence: Evidence) -> bool:
     return _may_keep(evidence) and max(found) >= 0.08
 
 
-def _busy_and_full(evidence: Evidence) -> bool:
-    busy = at_least(0.9, utilisation)(evidence) and at_least(0.97, memory_share)(evidence)
-    return busy and processes(evidence) == 1
-
-
-def _swaps(evidence: Evidence) -> bool:
-    pressed = at_least(0.2, number("host.pressure_memory"))(evidence)
-    return pressed or at_least(1000, number("host.major_faults_s"))(evidence)
-
-
 def _reads_pages_back(evidence: Evidence) -> bool:
     """Whether pages are read back in every second, and the system takes most of the run's time."""
     busy = at_least(0.5, number("host.main_system_share"))(evidence)
@@ -140,8 +125,6 @@ RULES = (
           "yes-no",
           yes(1, "PyTorch: freed device memory is kept, and taking it anew makes the device wait"),
           no(-3, "PyTorch: the processor's memory is not cached"), variant="empty-cache"),
-    _rule("counters.empty_cache_seconds", time_share("empty_cache_seconds"), "share",
-          above(0.05, 3, ASSUMED), variant="empty-cache"),
     _rule("counters.garbage_collections", each_step("garbage_collections"), "number",
           above(0.1, 2, "assumed: Python collects garbage by itself, and all of it takes 0.1 s"),
           above(0.5, 3, "assumed: Python collects garbage by itself, and all of it takes 0.1 s"),
@@ -159,25 +142,17 @@ RULES = (
     _rule("host.memory_available",
           given(lambda evidence: on_cpu(evidence) and _computes_again(evidence), unused_memory),
           "share", above(0.5, 2, SPARE), above(0.75, 3, SPARE), variant="recomputation"),
-    _rule("gpus.memory_used",
-          given(lambda evidence: on_gpu(evidence) and _computes_again(evidence), memory_share),
-          "share", below(0.5, 2, SPARE), below(0.25, 3, SPARE), variant="recomputation"),
     _rule("counters.reserved_unused",
           given(lambda evidence: not less_than(0.5, memory_share)(evidence), reserved_unused),
           "times", above(1.3, 2, "assumed: 1.3 times, and 2 GiB more than is in use"),
           above(1.8, 3, "assumed: 1.8 times, and 2 GiB more than is in use"),
           variant="fragmentation"),
-    _rule("counters.inactive_split", split_share, "share", above(0.15, 2, ASSUMED),
-          above(0.3, 3, ASSUMED), variant="fragmentation"),
     _rule("gpus.memory_used", given(on_gpu, gpu_ratio("memory_used_bytes", "memory_total_bytes")),
           "share", above(0.9, 1, TB), variant="full"),
     _rule("steps.seconds",
           given(lambda evidence: (memory_share(evidence) or 0) >= 0.99, _long_step), "seconds",
           above(20, 2,
                 "assumed: a step that lasts while nothing is left has spilt into the computer's"),
-          variant="full"),
-    _rule("steps.uneven", given(lambda evidence: (memory_share(evidence) or 0) >= 0.95, uneven),
-          "times", above(1.2, 2, "assumed: where memory is full, some steps wait for room"),
           variant="full"),
     _rule("failure.memory", failed_for_memory, "yes-no", yes(4, "the run's own error"),
           variant="full"),
@@ -194,22 +169,11 @@ RULES = (
           above(MIB, 3, "assumed: a run that is read back from swap does not fit into memory"),
           above(16 * MIB, 4, "assumed: a run that is read back from swap does not fit into memory"),
           variant="swapping"),
-    _rule("host.pressure_memory", reading("host.pressure_memory"), "share", above(0.05, 2, ASSUMED),
-          above(0.2, 3, ASSUMED), variant="swapping"),
     _rule("host.memory_available", ratio("host.memory_available_bytes", "host.memory_total_bytes"),
           "share", below(0.05, 2, ASSUMED), variant="swapping"),
     _rule("profile.host_allocation", functions_of("allocation"), "share",
           above(0.1, 2, "assumed: a steady step takes all memory from the cache"),
           above(0.25, 3, "assumed: a steady step takes all memory from the cache")),
-    _rule("profile.host_allocation", kernels_of("allocation"), "share",
-          above(0.1, 2, "assumed: a steady step takes all memory from the cache"),
-          above(0.25, 3, "assumed: a steady step takes all memory from the cache")),
-    _rule("host.major_faults", number("host.major_faults_s"), "number",
-          above(200, 2,
-                "assumed: pages that are read back from a drive, each takes 0.1 ms and more"),
-          above(1000, 3,
-                "assumed: pages that are read back from a drive, each takes 0.1 ms and more"),
-          variant="swapping"),
     _rule("host.system_share", given(_reads_pages_back, number("host.main_system_share")), "share",
           above(0.5, 3, "assumed: a system that reads pages back does little else for a run"),
           variant="swapping"),
@@ -221,10 +185,6 @@ RULES = (
           above(0.1, 3, "assumed: Python collects garbage by itself"), variant="garbage"),
     _rule("host.page_faults", page_faults, "share", above(0.1, 2, PAGES), above(0.15, 3, PAGES),
           above(0.3, 4, PAGES), variant="heap"),
-    _rule("steps.other",
-          given(lambda evidence: (page_faults(evidence) or 0) >= 0.1, step_share("other")), "share",
-          above(0.1, 2, "assumed: what is given back between the steps is taken anew in them"),
-          variant="heap"),
     _rule("experiments.smaller_batch", saved_by_smaller, "share",
           above(0.25, 3, "assumed: smaller batches fill a GPU less, and leave it room"),
           above(0.5, 4, "assumed: smaller batches fill a GPU less, and leave it room"),
@@ -251,13 +211,7 @@ RULES = (
     _rule("gpus.memory_used",
           given(lambda evidence: recomputes(evidence) is not None, memory_share), "share",
           below(0.6, 2, SPARE), variant="recomputation"),
-    _rule("steps.data_wait", given(_swaps, data_wait), "share",
-          above(0.15, 1, "assumed: what makes batches is read back from swap as well"),
-          variant="swapping"),
     _rule("profile.achieved_of_matrix_rate", given(_writes_pages, achieved_of_matrix_rate), "share",
           above(0, -2, "assumed: large tensors that are written, not multiplied, need pages anew"),
           variant="heap"),
-    _rule("gpus.power", given(_busy_and_full, power_share), "share",
-        below(0.45, 2, "assumed: a full GPU that is busy and draws little waits for other memory"),
-        variant="full"),
 )  # fmt: skip

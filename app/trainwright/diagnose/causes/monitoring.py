@@ -1,6 +1,6 @@
 """Signs of a run that nobody watches, or whose watching costs."""
 
-from trainwright.diagnose.causes.rules import above, at_least, below, less_than, rules_of, yes
+from trainwright.diagnose.causes.rules import above, at_least, below, rules_of, yes
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import (
     loads_in_each_step,
@@ -24,17 +24,14 @@ from trainwright.diagnose.measures.figures import (
     reading,
     step_share,
     time_share,
-    uneven,
     utilisation,
 )
 from trainwright.diagnose.measures.gpu import beside_step
 from trainwright.diagnose.measures.kernels import waits_rarely
-from trainwright.diagnose.measures.names import functions_of, kernels_of
+from trainwright.diagnose.measures.names import functions_of
 from trainwright.diagnose.measures.work import (
-    forward_of_backward,
     in_operators,
     kernels_a_read,
-    read_a_step,
 )
 from trainwright.diagnose.verdict import Cause
 
@@ -72,16 +69,6 @@ def _idles(evidence: Evidence) -> bool:
     return on_gpu(evidence) and (number("profile.idle")(evidence) or 0) >= 0.3
 
 
-def _seconds_a_read(evidence: Evidence) -> float | None:
-    """Return the seconds that each step waits at reads, of a run that reads in every step."""
-    reads = each_step("item_reads")(evidence) or 0
-    return each_step("synchronisation_seconds")(evidence) if reads >= 0.5 else None
-
-
-def _waits_at_reads(evidence: Evidence) -> bool:
-    return (_seconds_a_read(evidence) or 0) >= 0.01
-
-
 def _unmeasured(evidence: Evidence) -> float | None:
     """Return 1 where the device's own word is all there is: no timer, counter or trace."""
     parts = (evidence.steps, evidence.counters, evidence.profile, evidence.experiments)
@@ -98,15 +85,6 @@ def _writes_alone(evidence: Evidence) -> bool:
 def _not_full(evidence: Evidence) -> bool:
     """Whether a device may idle: the host of a full one waits for it as well."""
     return (utilisation(evidence) or 0) < 0.9
-
-
-def _least_interval(evidence: Evidence) -> float | None:
-    """Return the steps between two logs, checkpoints or evaluations, the fewest of them."""
-    setup = evidence.setup
-    if setup is None:
-        return None
-    known = (setup.log_every, setup.checkpoint_every, setup.evaluate_every)
-    return min((float(each) for each in known if each is not None), default=None)
 
 
 def _launches_more(evidence: Evidence) -> bool:
@@ -128,33 +106,18 @@ RULES = (
           variant="nothing-measured"),
     _rule("gpus.utilisation", given(lambda evidence: bool(_unmeasured(evidence)), utilisation),
           "share", below(0.7, 1, ASSUMED), variant="nothing-measured"),
-    _rule("counters.synchronisations", each_step("synchronisations"), "number",
-          above(0.5, 3, GUIDE), above(4, 4, GUIDE), variant="synchronisation"),
     _rule("counters.item_reads", given(on_gpu, _reads), "number", above(3, 1, GUIDE),
           above(8, 2, GUIDE), above(30, 3, GUIDE), variant="synchronisation"),
     _rule("counters.item_reads", given(_reads_for_themselves, _reads), "number", above(8, 1, READS),
           above(30, 3, READS), variant="synchronisation"),
-    _rule("host.swapped_files", swapped_files, "bytes",
-          above(5e6, -4, "assumed: what is written and read again is state, no log")),
     _rule("counters.load_seconds", given(loads_in_each_step, time_share("load_seconds")), "share",
           above(0.03, -4, "assumed: what is loaded in every step is the step's own state"),
           variant="logging"),
-    _rule("counters.synchronisation_seconds",
-          given(lambda evidence: on_gpu(evidence) and evidence.steps is None, _seconds_a_read),
-          "seconds", above(0.01, 2, "assumed: thousands of launches fit into 10 ms"),
-          variant="synchronisation"),
-    _rule("counters.item_reads",
-          given(lambda evidence: on_gpu(evidence) and _waits_at_reads(evidence), _reads), "number",
-          above(0.5, 1, GUIDE), variant="synchronisation"),
     _rule("profile.synchronise_calls",
         given(lambda evidence: not _launches_more(evidence), reading("profile.synchronise_calls")),
         "number", above(3, 1, GUIDE), above(8, 3, GUIDE), variant="synchronisation"),
-    _rule("counters.synchronisation_seconds", time_share("synchronisation_seconds"), "share",
-          above(0.1, 1, ASSUMED), above(0.3, 2, ASSUMED), variant="synchronisation"),
     _rule("setup.anomaly_detection", reading("setup.anomaly_detection"), "yes-no", yes(4, DEBUG),
           variant="anomaly-detection"),
-    _rule("setup.profiler_on", reading("setup.profiler_on"), "yes-no", yes(4, DEBUG),
-          variant="profiler"),
     _rule("steps.other", given(_compiles_little, beside_step), "share",
           above(0.1, 2, "assumed: between the optimizer and the next batch there is little to do"),
           above(0.25, 3, ASSUMED), above(0.5, 4, ASSUMED), variant="logging"),
@@ -165,10 +128,6 @@ RULES = (
     _rule("profile.in_operators",
           given(lambda evidence: (beside_step(evidence) or 0) >= 0.1, in_operators), "share",
           below(0.5, 1, "assumed: most of the step is no operator's, but Python's or a drive's"),
-          variant="logging"),
-    _rule("profile.forward",
-          given(lambda evidence: (beside_step(evidence) or 0) >= 0.1, forward_of_backward), "times",
-          above(1.5, 2, "assumed: a gradient takes as long as its operator or longer"),
           variant="logging"),
     _rule(
         "host.run_cores",
@@ -188,9 +147,6 @@ RULES = (
           given(lambda evidence: (beside_step(evidence) or 0) >= 0.1, _reads), "number",
           above(8, 1, "assumed: values that are read after the update are written down somewhere"),
           variant="logging"),
-    _rule("host.read_a_step", read_a_step, "times",
-          above(0.5, -4, "assumed: what is read anew each step is state, no log"),
-          variant="logging"),
     _rule("counters.checkpoint_seconds", time_share("checkpoint_seconds"), "share",
           above(0.05, 2, ASSUMED), above(0.2, 3, ASSUMED), variant="logging"),
     _rule("counters.checkpoints", each_step("checkpoints"), "number",
@@ -200,13 +156,6 @@ RULES = (
           above(0.12, 2, "assumed: evaluation, checkpoints or logging between the steps"),
           above(0.2, 3, "assumed: evaluation, checkpoints or logging between the steps"),
           above(0.5, 5, "assumed: evaluation, checkpoints or logging between the steps"),
-          variant="logging"),
-    _rule("steps.uneven", given(less_than(0.1, data_wait), uneven), "times",
-          below(0.75, 2, "assumed: what few steps do besides takes much: tests, figures, savings"),
-          variant="logging"),
-    _rule("counters.item_reads",
-          given(lambda evidence: (outside_steps(evidence) or 0) >= 0.2, _reads), "number",
-          above(8, 1, "assumed: values that are read outside the steps, as evaluation does"),
           variant="logging"),
     _rule("counters.item_reads", given(_idles, _reads), "number", above(0.5, 1, GUIDE),
           variant="synchronisation"),
@@ -218,8 +167,6 @@ RULES = (
           given(lambda evidence: _watched_closely(evidence) and input_keeps_up(evidence),
                 step_share("compute")), "share",
           above(0.5, 1, "assumed: what watching costs is in there")),
-    _rule("profile.host_wait", given(_watched_closely, reading("profile.host_wait")), "share",
-          above(0.1, 2, "HTA: host wait")),
     _rule(
         "gpus.utilisation",
         given(
@@ -231,21 +178,10 @@ RULES = (
         "share",
         below(0.7, 1, "torch-tb-profiler, raised: the device waits at each synchronisation"),
     ),
-    _rule("host.main_process",
-          given(lambda evidence: _watched_closely(evidence) and input_keeps_up(evidence),
-                number("host.main_process_cores")), "number", above(0.9, 1, ASSUMED)),
-    _rule("counters.log_seconds", time_share("log_seconds"), "share", above(0.05, 2, ASSUMED),
-          above(0.2, 3, ASSUMED), variant="logging"),
     _rule("counters.evaluation_seconds", time_share("evaluation_seconds"), "share",
           above(0.08, 2, ASSUMED),
           above(0.12, 3, "assumed: without it a run is an eighth faster and more"),
           above(0.3, 4, ASSUMED), variant="logging"),
-    _rule("setup.intervals", _least_interval, "number",
-          below(2, 1, "assumed: logs, checkpoints or evaluation of every step"), variant="logging"),
-    _rule("setup.intervals",
-          given(at_least(0.3, time_share("synchronisation_seconds")), _least_interval), "number",
-          below(2, 1, "assumed: values that are read in every step to be written down"),
-          variant="synchronisation"),
     _rule("host.written_a_step",
           given(lambda evidence: swapped_files(evidence) is None, written_a_step), "times",
           above(0.5, 2, "assumed: a checkpoint is written in every second step"),
@@ -254,24 +190,12 @@ RULES = (
           above(20e6, 2, "assumed: what a training writes all the time is logs or checkpoints"),
           above(100e6, 3, "assumed: what a training writes all the time is logs or checkpoints"),
           variant="logging"),
-    _rule("steps.blocked", given(at_least(0.5, step_share("optimizer")), step_share("blocked")),
-          "share",
-          above(0.25, -2, "assumed: what an update waits for is its own state, and no log"),
-          variant="logging"),
     _rule("profile.host_log",
           given(lambda evidence: (data_wait(evidence) or 0) < 0.3,
                 functions_of("log", "checkpoint", "evaluation")), "share", above(0.1, 2, ASSUMED),
           above(0.25, 3, ASSUMED), above(0.6, 4, ASSUMED), variant="logging"),
-    _rule("counters.item_reads",
-          given(lambda evidence: (_least_interval(evidence) or 9) < 2, _reads), "number",
-          above(3, 2, "assumed: values that are read in every step to be written down"),
-          variant="logging"),
     _rule("failure.log", failed_for("wandb", "tensorboard", "mlflow", "no space left"), "yes-no",
           yes(3, "the run's own error names what is written down"), variant="logging"),
-    _rule("profile.kernel_waiting", given(_not_full, kernels_of("waiting")), "share",
-          above(0.2, 2, ASSUMED), above(0.4, 3, ASSUMED), variant="synchronisation"),
-    _rule("profile.host_profiler", functions_of("profiler"), "share", above(0.1, 2, DEBUG),
-          above(0.25, 3, DEBUG), variant="profiler"),
     _rule("profile.host_profiler", functions_of("anomaly"), "share", above(0.1, 2, DEBUG),
           above(0.25, 3, DEBUG), variant="anomaly-detection"),
     _rule("profile.host_waiting",
@@ -281,8 +205,4 @@ RULES = (
     _rule("counters.mid_step", time_share("mid_step_seconds"), "share",
           above(0.03, -4, "assumed: what is saved between a batch and its update is no checkpoint"),
           variant="logging"),
-    _rule("counters.synchronisation_seconds",
-          given(offloads, time_share("synchronisation_seconds")), "share",
-          above(0.1, -2, "assumed: a read waits for the copies that are queued before it"),
-          variant="synchronisation"),
 )  # fmt: skip

@@ -6,24 +6,19 @@ from trainwright.diagnose.causes import avoidable
 from trainwright.diagnose.causes.communication import SCALES
 from trainwright.diagnose.causes.remedies import REMEDIES
 from trainwright.diagnose.causes.rules import Rule, above, any_of, at_least, below, rules_of
-from trainwright.diagnose.causes.trials import GPIPE
 from trainwright.diagnose.causes.tuning import LEFT, TENSOR_CORES
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.avoidable import products_with_cores
 from trainwright.diagnose.measures.calls import FEW_CALLS, operator_calls
 from trainwright.diagnose.measures.cost import (
     achieved_by_rate,
-    bubble,
     loader_alone,
-    memory_share,
-    recomputes,
     short_steps_alone,
 )
 from trainwright.diagnose.measures.figures import (
     affinity,
     cores_of_usable,
     data_wait,
-    exposed_communication,
     given,
     gpu_ratio,
     is_word,
@@ -41,20 +36,16 @@ from trainwright.diagnose.measures.figures import (
 from trainwright.diagnose.measures.gpu import beside_step
 from trainwright.diagnose.measures.hardware import another_gpu
 from trainwright.diagnose.measures.kernels import (
-    few_bits,
     full_precision,
     has_tensor_cores,
     multiplies_on_tensor_cores,
-    multiprocessors_busy,
 )
 from trainwright.diagnose.measures.names import fills_memory, kernels_of
 from trainwright.diagnose.measures.scaling import lost_by_doubling
 from trainwright.diagnose.measures.trials import (
     doubled_batch,
-    doubled_model,
     doubled_past_filling,
     saved_by,
-    saved_by_smaller,
 )
 from trainwright.diagnose.measures.work import (
     achieved_of_matrix_rate,
@@ -63,8 +54,6 @@ from trainwright.diagnose.measures.work import (
     in_operators,
     least_core_rate,
     products_of_matrix_rate,
-    queued,
-    score_matrices,
     threads_at_work,
 )
 from trainwright.diagnose.verdict import Cause
@@ -81,11 +70,6 @@ def _long_operators(evidence: Evidence) -> bool:
 def _no_slow_products(evidence: Evidence) -> bool:
     rate = products_of_matrix_rate(evidence)
     return _long_operators(evidence) and (rate is None or rate >= 0.15)
-
-
-def _memory_is_free(evidence: Evidence) -> bool:
-    """Whether multiprocessors are busy, and not known to wait for the GPU's memory."""
-    return multiprocessors_busy(evidence) and (number("gpus.dram_active")(evidence) or 0) < 0.6
 
 
 _busy = at_least(0.85, utilisation)
@@ -164,15 +148,8 @@ RULES = (
           below(0.055, 2, SCALES)),
     _rule("experiments.doubled_batch", doubled_batch, "times", above(1.8, 2, ASSUMED),
           below(1.4, -4, ASSUMED)),
-    _rule("experiments.larger_model", given(at_least(0.9, utilisation), doubled_model), "times",
-          above(1.8, 2, ASSUMED)),
     _rule("experiments.doubled_batch", doubled_past_filling, "times",
           above(1.8, 3, "assumed: smaller batches fill it less, and larger ones no more")),
-    _rule("experiments.smaller_batch", saved_by_smaller, "share",
-          above(0.25, -4, "assumed: a batch that fits takes no more than its part of the time")),
-    _rule("steps.queued",
-          given(lambda evidence: (doubled_past_filling(evidence) or 0) >= 1.8, queued), "share",
-          below(0.8, 1, "assumed: the host is done early, and the device works on")),
     _rule("profile.idle", reading("profile.idle"), "share", below(0.1, 2, ASSUMED),
           above(0.3, -3, ASSUMED)),
     _rule("steps.device_seconds", device_of_step, "share",
@@ -191,15 +168,9 @@ RULES = (
           below(0.05, -2, "assumed, on NVML: kernels that read next to nothing")),
     _rule("gpus.dram_active", reading("gpus.dram_active"), "share",
           above(0.6, 2, "DCGM user guide: 0.8 is what memory gives at best")),
-    _rule("gpus.tensor_active", reading("gpus.tensor_active"), "share",
-          above(0.4, 3, "DCGM user guide: tensor cores at work")),
-    _rule("gpus.tensor_active", given(_memory_is_free, reading("gpus.tensor_active")), "share",
-          below(0.15, -4, "KempnerPulse: tensor pipe below 15 % with SMs active above 40 %")),
     _rule("throughput.expected", number("throughput.expected_times"), "times",
           below(1.15, 2, "assumed: others reach no more on the same hardware"),
           above(1.5, -4, "assumed: others reach more on the same hardware")),
-    _rule("profile.communication", exposed_communication, "share",
-          below(0.05, 1, "torch-tb-profiler"), above(0.1, -3, "torch-tb-profiler")),
     _rule("profile.achieved_of_matrix_rate", achieved_of_matrix_rate, "share",
         above(0.2, 2, "ml-engineering: half of the peak is a good result; assumed for processors"),
         above(0.5, 3, "ml-engineering: half of the peak is a good result; assumed for processors"),
@@ -223,12 +194,8 @@ RULES = (
           any_of(-4, "assumed: fp32 has at least twice the rate everywhere")),
     _rule("setup.precision", given(lambda evidence: processes(evidence) == 1, full_precision),
           "word", any_of(-4, TENSOR_CORES)),
-    _rule("setup.precision", few_bits, "word",
-          any_of(-4, "oneDNN: bf16 and fp16 need AVX512-BF16, AVX512-FP16 or AMX to be fast")),
     _rule("profile.products_rate", products_with_cores, "share",
           below(0.3, -4, "assumed: a third of what a plain matrix product reaches beside the run")),
-    _rule("profile.attention_eager", score_matrices, "share",
-          above(0.2, -4, "assumed: much of the time is in score matrices that nobody needs")),
     _rule("host.affinity", given(on_cpu, affinity), "share",
           below(0.9, -4, "assumed: cores that the run may not use do nothing for it")),
     _rule("setup.torch_threads", given(on_cpu, too_few_threads), "share",
@@ -239,14 +206,8 @@ RULES = (
     _rule("loading.alone", loader_alone, "times",
           above(3, 3, "assumed: alone the loader is much faster than the run, as it should be"),
           below(1.5, -4, "assumed: alone the loader is hardly faster than the run")),
-    _rule("gpus.memory_used", given(lambda evidence: recomputes(evidence) == "full", memory_share),
-          "share",
-          below(0.5, -4, "assumed: what is computed again would fit into half of the memory")),
-    _rule("setup.sequence_padding", number("setup.sequence_padding"), "share",
-          above(0.3, -4, "assumed: what only fills rows up is computed for nothing")),
     _rule("profile.plain_matrix", given(has_tensor_cores, kernels_of("plain-matrix")), "share",
           above(0.3, -4, "cuBLAS and cuDNN: sgemm and scudnn kernels use no tensor cores")),
-    _rule("profile.bubble", bubble, "share", above(0.3, -4, GPIPE)),
     _rule("profile.double_matrix", kernels_of("double-matrix"), "share",
           above(0.3, -4, "cuBLAS: dgemm kernels")),
     _rule("profile.fallback", kernels_of("fallback"), "share", above(0.15, -4, LEFT)),

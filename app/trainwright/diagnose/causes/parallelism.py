@@ -16,7 +16,6 @@ from trainwright.diagnose.measures.cost import (
     close_launches,
     keeps_all_alone,
     kernel_spacing,
-    launching,
     loader_alone,
     memory_share,
     offloads,
@@ -37,22 +36,18 @@ from trainwright.diagnose.measures.figures import (
     step_share,
     utilisation,
 )
-from trainwright.diagnose.measures.kernels import slow_in_few_bits, waits_rarely
-from trainwright.diagnose.measures.names import functions_of, kernels_of
+from trainwright.diagnose.measures.kernels import waits_rarely
+from trainwright.diagnose.measures.names import functions_of
 from trainwright.diagnose.measures.trials import saved_by, waits_by_samples
 from trainwright.diagnose.measures.work import (
     achieved_of_matrix_rate,
-    call_seconds,
-    device_of_compute,
     device_of_step,
     in_operators,
-    one_core,
 )
 from trainwright.diagnose.verdict import Cause
 
 TB = "torch-tb-profiler: utilisation below 50 %: raise the batch"
 HTA = "HTA: get_idle_time_breakdown, host wait"
-HTA_SHORT = "HTA: get_cuda_kernel_launch_stats, kernels shorter than their launch"
 KEMPNER = "KempnerPulse: busy above 40 % and SMs active below 25 %"
 DCGM = "DCGM user guide: SM activity below 0.5 is likely ineffective"
 ASSUMED = "assumed"
@@ -98,13 +93,6 @@ def _alone_with_room(evidence: Evidence) -> bool:
     return _alone_and_busy(evidence) and not at_least(0.97, memory_share)(evidence)
 
 
-def _long_step(evidence: Evidence) -> float | None:
-    """Return the seconds of an optimizer's step on one GPU that keeps all it works on."""
-    steps = evidence.steps
-    alone = on_gpu(evidence) and keeps_all_alone(evidence)
-    return steps.seconds if steps is not None and steps.unit == "step" and alone else None
-
-
 def fed_alone(evidence: Evidence) -> bool:
     """Whether one GPU is known to have its batches, and keeps what it works on."""
     wait, tried = data_wait(evidence), less_than(0.05, saved_by("synthetic_batch"))(evidence)
@@ -138,11 +126,6 @@ def only_launches(evidence: Evidence) -> bool:
     return input_keeps_up(evidence) and not makes and not offloads(evidence)
 
 
-def _alone_at_launches(evidence: Evidence) -> bool:
-    """Whether a GPU idles beside a thread that does nothing but launch."""
-    return only_launches(evidence) and device_idles(evidence)
-
-
 def _no_parts(evidence: Evidence) -> bool:
     """Whether kernels' time is known, but not that of the step's parts."""
     steps = evidence.steps
@@ -150,29 +133,20 @@ def _no_parts(evidence: Evidence) -> bool:
 
 
 RULES = (
-    _rule("profile.host_wait", reading("profile.host_wait"), "share", below(0.05, -2, HTA),
-          above(0.1, 2, HTA), above(0.25, 3, HTA), variant="host-bound"),
     _rule("profile.kernel_median_seconds", given(on_gpu, reading("profile.kernel_median_seconds")),
           "seconds",
           below(10e-6, 3, "assumed: a launch takes 5 to 10 µs, and shorter kernels cannot hide it"),
           below(20e-6, 1, "assumed: a launch takes 5 to 10 µs"),
           above(50e-6, -2, "HTA: runtime cutoff of 50 µs"), variant="host-bound"),
-    _rule("profile.short_kernels", reading("profile.short_kernels"), "share",
-          above(0.5, 2, HTA_SHORT), variant="host-bound"),
     _rule("profile.idle", given(input_keeps_up, reading("profile.idle")), "share",
           above(0.3, 1, "assumed, after HTA's idle time"),
           below(0.05, -2, "assumed, after HTA's idle time"), variant="host-bound"),
     _rule("gpus.sm_active", given(_seen_busy, reading("gpus.sm_active")), "share",
           below(0.25, 3, KEMPNER), below(0.5, 2, DCGM),
           above(0.8, -3, "DCGM user guide: SM activity of 0.8 is needed")),
-    _rule("gpus.sm_active",
-          given(lambda evidence: input_keeps_up(evidence) and not _seen_busy(evidence),
-                reading("gpus.sm_active")), "share", below(0.25, 2, DCGM)),
     _rule("gpus.power", given(_alone_with_room, gpu_ratio("power_w", "power_limit_w")), "share",
           below(0.5, 2, "assumed: a GPU that says it is busy at half of its power is not filled"),
           above(0.85, -2, "assumed")),
-    _rule("gpus.memory_utilisation", given(_alone_and_busy, reading("gpus.memory_utilisation")),
-          "share", below(0.05, 1, "assumed, on NVML: kernels that read next to nothing")),
     _rule("gpus.utilisation", given(input_keeps_up, utilisation), "share", below(0.5, 1, TB)),
     _rule("gpus.utilisation", given(fed_alone, utilisation), "share", below(0.5, 2, FED)),
     _rule("profile.idle", given(fed_alone, reading("profile.idle")), "share", above(0.4, 2, FED),
@@ -201,12 +175,6 @@ RULES = (
     _rule("profile.achieved_of_matrix_rate", given(_computes, achieved_of_matrix_rate), "share",
           below(0.1, 2, "assumed: a tenth of what a plain matrix product reaches beside the run"),
           above(0.4, -3, MFU)),
-    _rule("steps.device_seconds", given(lambda evidence: not offloads(evidence), device_of_compute),
-          "share", below(0.5, 2, "torch-tb-profiler: utilisation below 50 %"),
-          below(0.3, 3, ASSUMED), above(0.9, -2, ASSUMED), variant="host-bound"),
-    _rule("steps.device_seconds", given(only_computes, device_of_compute), "share",
-          below(0.5, 3, "assumed: the passes are all of the step, and the device rests in them"),
-          variant="host-bound"),
     _rule("setup.optimizer_foreach", given(on_gpu, reading("setup.optimizer_foreach")), "yes-no",
           no(1, "PyTorch: foreach and fused optimizers launch few kernels"), variant="host-bound"),
     _rule("setup.model_kind", given(on_gpu, is_word("setup.model_kind", "recurrent")), "word",
@@ -214,16 +182,10 @@ RULES = (
           variant="host-bound"),
     _rule("steps.data_wait", waits_by_samples, "share",
           above(0.3, -3, "assumed: the device waits for batches")),
-    _rule("profile.data_loader", reading("profile.data_loader"), "share",
-          above(0.3, -3, "assumed: the device waits for batches")),
     _rule("counters.empty_cache", each_step("empty_cache"), "number",
           above(0.5, -2, "assumed: emptying the cache makes the device wait")),
     _rule("counters.synchronisations", _synchronises, "number",
           above(5, -2, "assumed: synchronising makes the device wait for launches")),
-    _rule("profile.launching", launching, "share",
-          above(0.3, 2, "HTA and NVIDIA: a launch takes 5 to 10 µs"),
-          above(0.6, 3, "HTA and NVIDIA: a launch takes 5 to 10 µs"), below(0.05, -1, ASSUMED),
-          variant="host-bound"),
     _rule("profile.kernel_spacing", given(on_gpu, kernel_spacing), "seconds",
         below(100e-6, 1, DISPATCH), below(50e-6, 2, DISPATCH),
         below(30e-6, 3, "assumed: launches as fast as PyTorch makes them, 10 to 30 µs with Python"),
@@ -237,11 +199,6 @@ RULES = (
           below(0.6, 1, "assumed: most of the rest is the host's"),
           below(0.35, 2, "assumed: most of the rest is the host's"), above(0.9, -2, ASSUMED),
           variant="host-bound"),
-    _rule("profile.host_launch", kernels_of("launch"), "share", above(0.3, 2, ASSUMED),
-          above(0.6, 3, ASSUMED), variant="host-bound"),
-    _rule("profile.call_seconds", given(on_gpu, call_seconds), "seconds",
-          below(10e-6, 2, "assumed: a launch takes 5 to 10 µs, and shorter kernels cannot hide it"),
-          above(100e-6, -1, "HTA: runtime cutoff of 50 µs"), variant="host-bound"),
     _rule("profile.achieved_of_peak", number("profile.achieved_of_peak"), "share",
           below(0.1, 1, MFU), above(0.4, -3, MFU)),
     _rule("steps.optimizer", given(_updates_here, step_share("optimizer")), "share",
@@ -250,27 +207,12 @@ RULES = (
           above(0.15, 2, "assumed: an update of few, fused kernels takes little of the host"),
           above(0.3, 3, "assumed: an update of few, fused kernels takes little of the host"),
           variant="host-bound"),
-    _rule("setup.parameters",
-          given(lambda evidence: on_gpu(evidence) and input_keeps_up(evidence),
-                number("setup.parameters")), "number",
-          below(1e6, 1, "assumed: a million weights fill no GPU"), variant="small-batch"),
-    _rule("host.run_cores", given(_alone_at_launches, one_core), "number",
-          above(0.7, 2, "assumed: the one thread that launches kernels is never idle"),
-          variant="host-bound"),
     _rule("loading.alone", given(device_idles, loader_alone), "times",
           above(2, 1, "assumed: a device that idles though its batches could be there")),
     _rule("profile.in_operators", in_operators, "share",
           below(0.25, -1, "assumed: what Python does between operators may not be the model's")),
-    _rule("setup.precision", slow_in_few_bits, "word",
-          any_of(-3, "oneDNN: bf16 and fp16 need AVX512-BF16, AVX512-FP16 or AMX to be fast")),
     _rule("profile.host_named",
         functions_of("offload", "fetch", "log", "checkpoint", "evaluation", "profiler", "anomaly"),
         "share",
         above(0.3, -3, "assumed: what the training thread does is known, and no launching")),
-    _rule("profile.kernel_wait", given(on_gpu, reading("profile.kernel_wait")), "share",
-          above(0.15, 2, "HTA: kernel wait, the gaps between kernels that are queued"),
-          above(0.3, 3, "HTA: kernel wait, the gaps between kernels that are queued"),
-          variant="host-bound"),
-    _rule("steps.seconds", _long_step, "seconds",
-          above(100, -1, "assumed: ten million launches at 10 µs each, which no step has")),
 )  # fmt: skip

@@ -41,6 +41,10 @@ def _keeps_all(evidence: Evidence) -> bool:
     return not offloads(evidence)
 
 
+def _not_on_cpu(evidence: Evidence) -> bool:
+    return not on_cpu(evidence)
+
+
 def _several(evidence: Evidence) -> bool:
     setup = evidence.setup
     return processes(evidence) > 1 or (setup is not None and (setup.nodes or 1) > 1)
@@ -85,7 +89,8 @@ REMEDIES = (
     Remedy("kernels", Cause.TUNING, "kernels"),
     Remedy("without_empty_cache", Cause.MEMORY, "empty-cache", denies=WHOLLY),
     Remedy("without_garbage", Cause.MEMORY, "garbage"),
-    Remedy("allocator", Cause.MEMORY, "fragmentation", denies=NOT_AT_ALL),
+    Remedy("allocator", Cause.MEMORY, "fragmentation", _not_on_cpu, denies=NOT_AT_ALL),
+    Remedy("allocator", Cause.MEMORY, "heap", on_cpu),
     Remedy("without_offloading", Cause.MEMORY, "offload", denies=WHOLLY),
     Remedy("pinned_memory", Cause.MEMORY, "offload", offloads, denies=NOT_AT_ALL),
     Remedy("without_checkpointing", Cause.MEMORY, "recomputation"),

@@ -18,7 +18,6 @@ from trainwright.diagnose.measures.cost import (
 )
 from trainwright.diagnose.measures.figures import (
     accumulates,
-    data_wait,
     given,
     input_keeps_up,
     number,
@@ -43,9 +42,7 @@ from trainwright.diagnose.measures.trials import (
     attention_by_length,
     doubled_batch,
     doubled_model,
-    filled_by_batch,
     saved_by,
-    saved_by_larger,
 )
 from trainwright.diagnose.measures.work import in_operators
 from trainwright.diagnose.verdict import Cause
@@ -77,11 +74,6 @@ def _accumulates_though_fed(evidence: Evidence) -> bool:
     return on_gpu(evidence) and accumulates(evidence) and input_keeps_up(evidence)
 
 
-def _updates_alone(evidence: Evidence) -> bool:
-    """Whether one GPU updates what it has, and sends it nowhere."""
-    return on_gpu(evidence) and keeps_all_alone(evidence)
-
-
 def _waits_for_launches(evidence: Evidence) -> bool:
     """Whether a GPU idles, or its kernels follow each other as fast as PyTorch launches them."""
     launched = on_gpu(evidence) and less_than(50e-6, kernel_spacing)(evidence)
@@ -97,12 +89,6 @@ def _sums_are_quick(evidence: Evidence) -> bool:
     return on_gpu(evidence) and less_than(0.03 if apart else 0.01, gradients_on_link)(evidence)
 
 
-def _as_fast_on_either(evidence: Evidence) -> bool:
-    """Whether a step takes as long without the GPU, and its batches are not known to be there."""
-    fed = less_than(0.05, data_wait)(evidence)
-    return not fed and at_least(0.9, on_the_processor)(evidence)
-
-
 def _sends_little(evidence: Evidence) -> bool:
     """Whether nothing is known of a step that takes its time whatever the batch."""
     sends = at_least(0.2, saved_by("communication"))(evidence) and ranks(evidence) > 1
@@ -114,10 +100,6 @@ def _products_hold_it_back(evidence: Evidence) -> bool:
     return (
         fed_alone(evidence) and multiplies_on_tensor_cores(evidence) and not device_idles(evidence)
     )
-
-
-def _rests_though_fed(evidence: Evidence) -> bool:
-    return fed_alone(evidence) and device_idles(evidence)
 
 
 def _in_single(evidence: Evidence) -> bool:
@@ -147,20 +129,11 @@ PARALLELISM = (
     _parallelism("experiments.doubled_batch", given(_sends_little, doubled_batch), "times",
           below(1.2, 4, DOUBLING), below(1.4, 3, DOUBLING), below(1.5, 2, DOUBLING),
           above(1.8, -3, DOUBLING), variant="small-batch"),
-    _parallelism("experiments.filled_by_batch", filled_by_batch, "times",
-          above(1.5, 2, "assumed: a larger batch fills what this one does not"),
-          variant="small-batch"),
-    _parallelism("experiments.larger_batch", saved_by_larger, "share", above(0.2, 3, DOUBLING),
-          above(0.4, 4, DOUBLING), variant="small-batch"),
     _parallelism("experiments.larger_model", doubled_model, "times", *_LARGER),
     _parallelism("profile.bubble", bubble, "share", above(0.15, 2, GPIPE), above(0.3, 3, GPIPE),
           variant="small-batch"),
     _parallelism("experiments.accumulation", given(in_stages, saved_by("accumulation")), "share",
           above(0.1, 3, GPIPE), variant="small-batch"),
-    _parallelism("experiments.accumulation", given(_updates_alone, saved_by("accumulation")),
-          "share", above(0.1, 2, "assumed: fewer updates a sample, and little else, save time"),
-          above(0.3, 3, "assumed: fewer updates a sample, and little else, save time"),
-          variant="host-bound"),
     _parallelism("experiments.faster_cpu", given(_launches_alone, saved_by("faster_cpu")), "share",
           above(0.15, 2, "assumed: the processor that launches holds the run back"),
           above(0.3, 3, "assumed: the processor that launches holds the run back"),
@@ -170,9 +143,6 @@ PARALLELISM = (
           above(0.3, -2, "assumed: what another GPU changes is the GPU's"), variant="host-bound"),
     _parallelism("experiments.compiled", given(_waits_for_launches, saved_by("compiled")), "share",
           above(0.15, 3, "PyTorch: compiling fuses small kernels and drops Python's part of each"),
-          variant="host-bound"),
-    _parallelism("experiments.other_precision", given(_rests_though_fed, _by_precision), "share",
-          below(0.05, 1, "assumed: fewer bits do not hurry a GPU that waits for launches"),
           variant="host-bound"),
     _parallelism("experiments.other_precision", given(_in_single, _by_precision), "share",
           below(0.05, 2, "assumed: tensor cores hurry a step that fills the GPU")),
@@ -193,8 +163,6 @@ INPUT = (
     _input("experiments.larger_model", doubled_model, "times", *_LARGER),
     _input("experiments.more_cores", given(on_gpu, saved_by_cores), "share",
           above(0.15, 3, "assumed: one core launches what a GPU does, and many make its batches")),
-    _input("experiments.processor", given(_as_fast_on_either, on_the_processor), "times",
-          below(1.1, 2, "assumed: what is as fast on a GPU and without waits for neither")),
 )  # fmt: skip
 
 TUNING = (

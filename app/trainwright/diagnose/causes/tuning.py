@@ -30,10 +30,8 @@ from trainwright.diagnose.measures.figures import (
     utilisation,
 )
 from trainwright.diagnose.measures.kernels import (
-    arithmetic_busy,
     could_be_faster,
     counts_what_is_wanted,
-    double_on_cpu,
     double_precision,
     few_bits,
     full_precision,
@@ -41,12 +39,10 @@ from trainwright.diagnose.measures.kernels import (
     has_tensor_cores,
     in_tf32,
     is_kind,
-    keeps_scores,
     mixed_convolutions,
     planes_apart_on_cpu,
     reduced_on_cpu,
     seconds_a_sample,
-    untraced_attention,
     untraced_elementwise,
     untraced_layout,
     untried,
@@ -55,25 +51,18 @@ from trainwright.diagnose.measures.kernels import (
 from trainwright.diagnose.measures.names import (
     fallback_attention,
     functions_of,
-    is_compiled,
     kernels_of,
     odd_kernel,
-    older_kernels,
 )
 from trainwright.diagnose.measures.work import (
     any_products_rate,
     computes_alone,
-    convolutions,
-    copies_with_cores,
     device_of_step,
     products_of_matrix_rate,
-    score_matrices,
     slow_operators,
-    written_not_computed,
 )
 from trainwright.diagnose.verdict import Cause
 
-KEMPNER = "KempnerPulse: tensor pipe below 15 % with SMs active above 40 %"
 NVIDIA = "NVIDIA, Deep Learning Performance Guide: widths in multiples of 8 (fp16)"
 GUIDE = "PyTorch performance tuning guide"
 TENSOR_CORES = f"{GUIDE}: mixed precision uses tensor cores from compute capability 7.0 on"
@@ -81,7 +70,6 @@ HALVES = "NVIDIA, A100 data sheet: 16 bits have twice the rate of TF32"
 MFU = "ml-engineering: half of the peak is a good result"
 ASSUMED = "assumed"
 PRODUCTS = "assumed: products of few rows, read rather than computed, reach a third of the rate"
-WRITTEN = "assumed: operators that fill and copy compute nothing"
 BACKWARD = "assumed: a gradient takes twice its operator's time, with recomputing thrice"
 SLOW = "assumed: long operators that do a tenth of what a plain product does beside the run"
 LEFT = "PyTorch: slow_conv and the like are what is left where no library fits"
@@ -97,14 +85,9 @@ def _passes_alone(evidence: Evidence) -> bool:
 
 
 RULES = (
-    _rule("profile.written", written_not_computed, "share", above(0.35, 2, WRITTEN),
-          above(0.5, 3, WRITTEN), variant="kernels"),
     _rule("profile.tensor_core", tensor_cores_of_eligible, "share",
           below(0.05, 4, "torch-tb-profiler: tensor cores unused though operators could use them"),
           below(0.3, 2, ASSUMED), above(0.7, -3, ASSUMED), variant="precision"),
-    _rule("gpus.tensor_active", given(arithmetic_busy, reading("gpus.tensor_active")), "share",
-          below(0.15, 2, KEMPNER), below(0.02, 3, KEMPNER), above(0.3, -2, ASSUMED),
-          variant="precision"),
     _rule("setup.precision", full_precision, "word", any_of(2, TENSOR_CORES), variant="precision"),
     _rule("setup.precision", in_tf32, "word", any_of(1, HALVES), variant="precision"),
     _rule("setup.precision", double_precision, "word",
@@ -119,9 +102,6 @@ RULES = (
         below(0.5, 2, "assumed: in few bits, less than half of a matrix product's rate in fp32"),
         below(0.3, 4, "assumed: in few bits, less than a third of a matrix product's rate in fp32"),
         above(1.0, -3, "faster than a matrix product in fp32"), variant="precision"),
-    _rule("profile.products_rate", given(double_on_cpu, products_of_matrix_rate), "share",
-          below(0.6, 2, "vector units: half as many doubles as numbers of fp32"),
-          variant="precision"),
     _rule("gpus.compute_capability", could_be_faster, "number",
           above(7.0, 1, "NVIDIA: tensor cores from compute capability 7.0 on")),
     _rule("setup.dims", given(half_precision, odd_dims), "share", above(0.1, 2, NVIDIA),
@@ -144,9 +124,6 @@ RULES = (
           above(0.3, -3, "assumed: what lacks cores is slow in any layout"), variant="layout"),
     _rule("setup.torch_threads", given(planes_apart_on_cpu, too_few_threads), "share",
           below(0.6, -2, "assumed: what lacks cores is slow in any layout"), variant="layout"),
-    _rule("profile.convolutions", given(planes_apart_on_cpu, convolutions), "share",
-          below(0.25, -3, "assumed: a layout matters where convolutions take the step"),
-          variant="layout"),
     _rule("setup.cudnn_benchmark",
         given(lambda evidence: untuned_convolutions(evidence) and is_kind(evidence, "convolution"),
               reading("setup.cudnn_benchmark")), "yes-no",
@@ -154,20 +131,9 @@ RULES = (
     _rule("steps.seconds", seconds_a_sample, "seconds",
           above(0.02, 1, "assumed: GPUs train convolutional networks on more than 50 pictures/s"),
           below(0.005, -2, ASSUMED), variant="kernels"),
-    _rule("profile.layout", reading("profile.layout"), "share", above(0.05, 2, ASSUMED),
-          above(0.15, 3, ASSUMED), variant="layout"),
     _rule("setup.attention", is_word("setup.attention", "eager"), "word",
           any_of(2, "PyTorch: scaled_dot_product_attention keeps no score matrix"),
           variant="attention"),
-    _rule("profile.attention_eager", score_matrices, "share", above(0.1, 2, ASSUMED),
-          above(0.2, 3, ASSUMED), variant="attention"),
-    _rule("profile.elementwise",
-          given(lambda evidence: not is_compiled(evidence), reading("profile.elementwise")),
-          "share", above(0.3, 2, ASSUMED), above(0.5, 3, ASSUMED), variant="compile"),
-    _rule("setup.compile",
-          given(lambda evidence: (number("profile.elementwise")(evidence) or 0) >= 0.3,
-                reading("setup.compile")), "yes-no", no(1, f"{GUIDE}: fuse pointwise operations"),
-          variant="compile"),
     _rule("setup.sequence_padding", reading("setup.sequence_padding"), "share",
           above(0.2, 2, ASSUMED), above(0.4, 3, ASSUMED), variant="padding"),
     _rule("setup.deterministic", given(on_gpu, reading("setup.deterministic")), "yes-no",
@@ -203,9 +169,6 @@ RULES = (
           above(0.25, 2, "PyTorch: flash kernels take no dense mask; what takes one is slower"),
           above(0.4, 3, "PyTorch: flash kernels take no dense mask; what takes one is slower"),
           variant="attention"),
-    _rule("profile.older_kernels", older_kernels, "share",
-          above(0.4, 2, "CUDA: matrix units from compute capability 9.0 on have their own kernels"),
-          variant="kernels"),
     _rule("profile.recompilations", reading("profile.recompilations"), "number",
           above(0.02, 3, "PyTorch: torch.compile compiles anew for each new shape"),
           variant="compile"),
@@ -221,11 +184,6 @@ RULES = (
         yes(2, "PyTorch: compiling and autotuning are for shapes that stay"),
         variant="compile",
     ),
-    _rule("profile.attention_eager", given(untraced_attention, kernels_of("scores")), "share",
-          above(0.15, 2, ASSUMED), above(0.3, 3, ASSUMED), variant="attention"),
-    _rule("setup.sequence_length", given(keeps_scores, number("setup.sequence_length")), "number",
-          above(2048, 1, "assumed: score matrices grow with the square of the length"),
-          variant="attention"),
     _rule("profile.host_compile", functions_of("compile"), "share",
           above(0.1, 2, "PyTorch: torch.compile compiles anew for each new shape"),
           above(0.3, 3, "PyTorch: torch.compile compiles anew for each new shape"),
@@ -246,10 +204,6 @@ RULES = (
           variant="kernels"),
     _rule("profile.products_rate", products_with_cores, "share", below(0.3, 2, PRODUCTS),
           below(0.2, 3, PRODUCTS), variant="kernels"),
-    _rule("profile.copies", copies_with_cores, "share",
-          above(0.3, 2, "assumed: tensors that lie otherwise than an operator takes them"),
-          above(0.45, 3, "assumed: tensors that lie otherwise than an operator takes them"),
-          variant="layout"),
     _rule("steps.backward", given(_passes_alone, ratio("steps.backward", "steps.forward")), "times",
           above(4, 2, BACKWARD), above(8, 3, BACKWARD), variant="kernels"),
 )  # fmt: skip

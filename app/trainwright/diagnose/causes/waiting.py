@@ -5,7 +5,7 @@ Whether a device waits for batches, for other devices or for launches, what stan
 
 from trainwright.diagnose.causes.avoidable import UPDATE
 from trainwright.diagnose.causes.parallelism import cores_make_batches, device_idles, fed_alone
-from trainwright.diagnose.causes.rules import above, any_of, at_least, below, less_than, rules_of
+from trainwright.diagnose.causes.rules import above, at_least, below, less_than, rules_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import (
     keeps_all_alone,
@@ -20,8 +20,6 @@ from trainwright.diagnose.measures.figures import (
     is_word,
     number,
     on_gpu,
-    processes,
-    reading,
     step_share,
     step_time,
     uneven,
@@ -48,10 +46,6 @@ APART = "assumed: GPUs of several computers that rest wait for their network"
 WHOLE = "assumed: what gives as much to few devices as to many is one for all: loader, cores, drive"
 SHARED = "assumed: devices share the batches that the cores of one computer make"
 LONG_IDLE = "assumed: 20,000 launches at 10 µs, which few steps have: it waits for data"
-LATE = "assumed: steps that find no batch wait for the workers' next ones"
-SLOWEST = {"hdd": 100e6, "network": 100e6, "ssd": 450e6}
-"""Bytes a second that a drive gives at best, or nearly: a disk 100 to 250 MB/s one file after the
-other, a network of 1 Gb/s 118, an SSD on SATA 550; by their data sheets."""
 
 
 def _pictures_untimed(evidence: Evidence) -> bool:
@@ -144,26 +138,6 @@ def _loader_is_full(evidence: Evidence) -> bool:
     return one_computer(evidence) and full
 
 
-def _by_drive(evidence: Evidence) -> float | None:
-    """Return what is read over what a drive of that kind gives at best."""
-    host, loading = evidence.host, evidence.loading
-    best = SLOWEST.get(loading.data_on or "") if loading is not None else None
-    if host is None or best is None or host.drive_max_bytes_s or offloads(evidence):
-        return None
-    by_network = loading is not None and loading.data_on == "network"
-    read = host.read_bytes_s or host.run_read_bytes_s or (by_network and host.network_bytes_s)
-    return read / best if read else None
-
-
-def _late_by_turns(evidence: Evidence) -> bool:
-    """Whether some steps find no batch ready."""
-    return at_least(0.04, number("loading.queue_empty"))(evidence)
-
-
-def _looks_busy(evidence: Evidence) -> bool:
-    return at_least(0.6, utilisation)(evidence) and processes(evidence) == 1
-
-
 def _idle_seconds(evidence: Evidence) -> float | None:
     """Return the seconds of a step in which a GPU does nothing."""
     steps, busy = evidence.steps, device_of_step(evidence)
@@ -202,11 +176,6 @@ def _short_without_pictures(evidence: Evidence) -> bool:
     return _on_one_gpu(evidence) and short and not _pictures_untimed(evidence)
 
 
-def _pictures_of_a_timed_run(evidence: Evidence) -> bool:
-    timed = evidence.steps is not None or evidence.throughput is not None
-    return timed and _pictures_untimed(evidence)
-
-
 def _passes_at_rest(evidence: Evidence) -> float | None:
     """Return the share of passes in what was timed where one GPU idles, or any would do.
 
@@ -219,20 +188,12 @@ def _passes_at_rest(evidence: Evidence) -> float | None:
     return passes_timed(evidence) if rests and _on_one_gpu(evidence) else None
 
 
-def _shards_layers(evidence: Evidence) -> bool:
-    """Whether each layer's products are shared out over several computers."""
-    setup = evidence.setup
-    return setup is not None and setup.strategy == "tp" and (setup.nodes or 1) > 1
-
-
 RULES = {
     Cause.INPUT: (
         _input("steps.idle_seconds", given(_untimed_alone, _idle_seconds), "seconds",
               above(0.2, 2, LONG_IDLE)),
         _input("setup.num_workers", given(_waits_for_pictures, number("setup.num_workers")),
               "number", below(3, 2, PICTURES)),
-        _input("gpus.utilisation", given(_pictures_of_a_timed_run, utilisation), "share",
-              below(0.05, 3, PICTURES)),
         _input("setup.num_workers", given(_many_pictures, number("setup.num_workers")), "number",
               below(1, 4, PICTURES)),
         _input("experiments.another_gpu", given(_few_workers, another_gpu), "share",
@@ -241,39 +202,19 @@ RULES = {
               below(1.2, 3, "assumed: pictures take as long to make for a model of any size")),
         _input("experiments.other_precision", given(_few_workers, saved_by("other_precision")),
               "share", below(0.05, 1, PICTURES)),
-        _input("experiments.other_precision", given(_cores_are_full, saved_by("other_precision")),
-              "share", below(0.05, 2, "assumed: fewer bits do not hurry cores that are full"),
-              variant="preprocessing"),
         _input("experiments.single_device", given(_cores_are_full, saved_by("single_device")),
               "share", above(0.2, 3, SHARED), variant="preprocessing"),
         _input("experiments.single_device", given(_loader_is_full, saved_by("single_device")),
               "share", above(0.2, 3, "assumed: devices share what their one loader gives")),
-        _input("host.drive_used", _by_drive, "share",
-              above(0.9, 2, "data sheets: disks, SATA and 1 Gb/s give little more"),
-              variant="fetch"),
-        _input("steps.uneven", given(_late_by_turns, uneven), "times", above(2, 3, LATE)),
-        _input("throughput.expected", given(_late_by_turns, number("throughput.expected_times")),
-              "times", above(1.5, 2, LATE)),
-        _input("loading.queue_empty",
-              given(at_least(1.5, number("throughput.expected_times")),
-                    number("loading.queue_empty")), "share", above(0.04, 1, LATE)),
         _input("host.cores_a_worker", given(_workers_wait, cores_a_worker), "share",
               below(0.3, 2, "assumed: workers that make batches work, and those that wait read"),
               variant="fetch"),
         _input("experiments.single_device", given(_as_much_by_fewer, saved_by("single_device")),
               "share", above(0.2, 2, WHOLE)),
-        _input("experiments.more_workers", given(_drive_is_slow, saved_by("more_workers")), "share",
-              below(0.05, 1, "assumed: more workers do not hurry a drive that gives what it can"),
-              variant="fetch"),
-        _input("experiments.another_gpu", given(_from_afar, another_gpu), "share",
-              below(0.1, 3, "assumed: slower than what GPUs read, whichever they are"),
-              variant="fetch"),
         _input("experiments.processor", given(_makes_them_itself, on_the_processor), "times",
               below(1.2, 4, "assumed: what is as fast on a GPU and without waits for neither")),
         _input("steps.data_wait_p95", given(_uneven_untimed, wait_of_slow_steps), "share",
               above(0.7, 3, "assumed: the steps that are slow are slow for their batches")),
-        _input("experiments.faster_cpu", given(_pictures_untimed, saved_by("faster_cpu")), "share",
-              above(0.15, 3, PICTURES), variant="preprocessing"),
         _input("host.drive_busy", given(drives_are_shared, number("host.drive_busy")), "share",
               above(0.7, -3, "assumed: a drive that others read all the time has little left")),
     ),
@@ -290,15 +231,9 @@ RULES = {
               above(0.4, 2, APART), variant="exposed"),
         _communication("steps.device_seconds", given(_computers_apart, device_of_step), "share",
               below(0.5, 2, APART), variant="exposed"),
-        _communication("gpus.utilisation", given(_computers_apart, utilisation), "share",
-              below(0.5, 2, APART), variant="exposed"),
         _communication("experiments.single_device", given(share_cores, saved_by("single_device")),
               "share",
               above(0.1, -2, "assumed: processes of one computer share its cores and its memory"),
-              variant="exposed"),
-        _communication("setup.strategy", given(_shards_layers, reading("setup.strategy")), "word",
-              any_of(3,
-                    "Megatron-LM: tensor parallel within a computer, it exchanges in every layer"),
               variant="exposed"),
     ),
     Cause.PARALLELISM: (
@@ -308,12 +243,6 @@ RULES = {
               below(1.2, -2, "assumed: pictures take as long to make for a model of any size")),
         _parallelism("steps.optimizer", given(_short_in_fp32, step_share("optimizer")), "share",
               above(0.13, 2, UPDATE), variant="small-batch"),
-        _parallelism("experiments.faster_cpu", given(_pictures_untimed, saved_by("faster_cpu")),
-              "share", above(0.15, -2, PICTURES)),
-        _parallelism("experiments.another_gpu", given(_from_afar, another_gpu), "share",
-              below(0.1, -2, "assumed: slower than what GPUs read, whichever they are")),
-        _parallelism("gpus.sm_occupancy", given(_looks_busy, number("gpus.sm_occupancy")), "share",
-              below(0.1, 2, "assumed: matrix products hold 6 to 12 of 64 warps, and seldom fewer")),
         _parallelism(
             "experiments.larger_model",
             given(_short_without_pictures, doubled_model),

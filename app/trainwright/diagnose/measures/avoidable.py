@@ -203,16 +203,6 @@ def filled_on_processor(evidence: Evidence) -> float | None:
     return sum(found) if rows and on_cpu(evidence) else None
 
 
-def filled_for_products(evidence: Evidence) -> float | None:
-    """Return the share of fills in few long calls beside products, as of tables of ones."""
-    rows, steps = evidence.operators, evidence.steps
-    calls = [row for row in rows if row.name.endswith(("::fill_", "::zero_"))]
-    if steps is None or (heavy_operators(evidence) or 0) < 0.3 or takes_pages(evidence):
-        return None
-    long = all(_call_seconds(row, steps.seconds) >= LONG_CALL for row in calls if row.calls)
-    return filled_on_processor(evidence) if calls and long else None
-
-
 def ignored_scores(evidence: Evidence) -> float | None:
     """Return the share of ignored targets, where the loss of classes is seen to take time."""
     rows = evidence.operators
@@ -233,32 +223,6 @@ def simulated(evidence: Evidence) -> float | None:
     """Return the share of the operators that only round numbers as fewer bits would."""
     rows = evidence.operators
     return min(1.0, sum(row.share for row in rows if "fake_quant" in row.name)) if rows else None
-
-
-def rounded(evidence: Evidence) -> float | None:
-    """Return the share of a step on the processor in rounding, which few models do for its own."""
-    found = [row.share for row in evidence.operators if row.name.endswith(("::round", "::round_"))]
-    return sum(found) if found and on_cpu(evidence) else None
-
-
-def long_calls(evidence: Evidence) -> float | None:
-    """Return the share of a step on the processor in operators whose every call is long."""
-    rows, steps = evidence.operators, evidence.steps
-    counted = [row for row in rows if row.calls]
-    if steps is None or not counted or not on_cpu(evidence):
-        return None
-    long = (row.share for row in counted if _call_seconds(row, steps.seconds) >= LONG_CALL)
-    return min(1.0, sum(long))
-
-
-FEW = 8
-"""Samples up to which a batch may be what leaves a processor unfilled; assumed."""
-
-
-def few_samples(evidence: Evidence) -> bool:
-    """Whether a run on the processor takes few samples at once."""
-    setup = evidence.setup
-    return on_cpu(evidence) and setup is not None and (setup.batch or FEW + 1) <= FEW
 
 
 def max_pooling(evidence: Evidence) -> float | None:

@@ -208,18 +208,6 @@ def swing(evidence: Evidence) -> float | None:
     return max(found) if found else None
 
 
-def loader_pace(evidence: Evidence) -> float | None:
-    """Return the time to make a batch over a step's: at 1 the workers have no time to spare."""
-    loading, setup, profile = evidence.loading, evidence.setup, evidence.profile
-    seconds = step_time(evidence) or (profile.step_seconds if profile is not None else None)
-    if loading is None or not loading.batch_seconds or not seconds:
-        return None
-    if evidence.steps is not None and evidence.steps.unit == "epoch":
-        return None
-    workers = max(1, setup.num_workers or 0) if setup is not None else 1
-    return loading.batch_seconds / workers / seconds
-
-
 def outside_steps(evidence: Evidence) -> float | None:
     """Return the share of the time watched that lies between the timed steps: evaluation, say."""
     steps = evidence.steps
@@ -319,12 +307,6 @@ def least_busy(evidence: Evidence) -> float | None:
     return min(found, default=None)
 
 
-def imbalance(evidence: Evidence) -> float | None:
-    """Return the difference between the busiest and the idlest GPU of the run."""
-    found = [gpu.utilisation.mean for gpu in evidence.gpus or () if gpu.utilisation is not None]
-    return max(found) - min(found) if len(found) > 1 else None
-
-
 def waiting_threads(evidence: Evidence) -> float:
     """Return how many of the run's threads the step's time hangs on, at least 1."""
     setup = evidence.setup
@@ -408,21 +390,6 @@ def cores_of_usable(evidence: Evidence) -> float | None:
     return host.run_cores / cores
 
 
-def loading_without_contention(evidence: Evidence) -> float | None:
-    """Return the making of batches over computing, had the run all the cores that it waited for.
-
-    Below 1 the loader would keep up; what its workers do on cores takes that long anyhow.
-    """
-    loading, steps, setup, host = evidence.loading, evidence.steps, evidence.setup, evidence.host
-    if loading is None or steps is None or setup is None or host is None:
-        return None
-    if not loading.batch_seconds or not steps.compute or host.starved_share is None:
-        return None
-    own = loading.batch_seconds * (1 - host.starved_share) / max(1, setup.num_workers or 0)
-    on_core = (loading.workers_cpu or 0.0) * steps.seconds  # each worker's own work for a step
-    return max(own, on_core) / steps.compute if setup.num_workers else None
-
-
 def reserved_unused(evidence: Evidence) -> float | None:
     """Return reserved over allocated bytes, where the difference is worth a look."""
     counters = evidence.counters
@@ -431,14 +398,6 @@ def reserved_unused(evidence: Evidence) -> float | None:
     if counters.reserved_bytes - counters.allocated_bytes <= 2 * GIB:
         return 1.0
     return counters.reserved_bytes / counters.allocated_bytes
-
-
-def split_share(evidence: Evidence) -> float | None:
-    """Return the inactive parts of split blocks over the reserved bytes."""
-    counters = evidence.counters
-    if counters is None or counters.inactive_split_bytes is None or not counters.reserved_bytes:
-        return None
-    return counters.inactive_split_bytes / counters.reserved_bytes
 
 
 def numa_mismatch(evidence: Evidence) -> float | None:

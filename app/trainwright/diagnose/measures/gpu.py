@@ -6,7 +6,7 @@ what the device idles meanwhile. A thread that waits for the device spins, and l
 
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.evidence_readings import GpuReadings
-from trainwright.diagnose.measures.cost import kernel_spacing, launches
+from trainwright.diagnose.measures.cost import kernel_spacing
 from trainwright.diagnose.measures.figures import (
     host_thread_full,
     link_share,
@@ -26,8 +26,6 @@ IDLES = 0.9
 CLOSE_S = 5e-5
 """From one kernel's begin to the next's, up to which launches may fill a step: 10 to 30 µs where
 Python makes them, longer for large operators; assumed."""
-FILLING_S = 1e-4
-"""The same, up to which thousands of launches take a tenth of a step and more; assumed."""
 NARROW = 0.6
 """Share of a link's best rate below which it is narrow: half of the lanes, or a generation less."""
 PAYLOAD = 0.85
@@ -65,12 +63,6 @@ def thread_is_the_limit(evidence: Evidence) -> float | None:
     busy, spacing = number("gpus.utilisation")(evidence), kernel_spacing(evidence)
     idles = busy < IDLES if busy is not None else spacing is None or spacing < CLOSE_S
     return host_thread_full(evidence) if idles else None
-
-
-def filling_launches(evidence: Evidence) -> float | None:
-    """Return a step's launches where they may fill it, or nobody timed it."""
-    spacing = kernel_spacing(evidence)
-    return launches(evidence) if spacing is None or spacing < FILLING_S else None
 
 
 def narrow_link_used(evidence: Evidence) -> float | None:

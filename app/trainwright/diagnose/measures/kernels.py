@@ -12,9 +12,9 @@ from trainwright.diagnose.measures.figures import (
     over_gpus,
     throttled,
 )
-from trainwright.diagnose.measures.names import fills_memory, is_compiled, kernels_of
+from trainwright.diagnose.measures.names import is_compiled
 from trainwright.diagnose.measures.trials import saved_by
-from trainwright.diagnose.measures.work import any_products_rate, convolutions, score_matrices
+from trainwright.diagnose.measures.work import any_products_rate, convolutions
 
 _MANY_LAUNCHES = 50
 """Launches a wait from which waits cost little; assumed: a GPU that has caught up waits for the
@@ -117,13 +117,6 @@ def few_bits(evidence: Evidence) -> str | None:
     return setup.precision if setup is not None and reduced_on_cpu(evidence) and not fast else None
 
 
-def slow_in_few_bits(evidence: Evidence) -> str | None:
-    """Return a precision that the processor computes more slowly than fp32."""
-    slow = (any_products_rate(evidence) or 1) < 0.3
-    setup = evidence.setup
-    return setup.precision if setup is not None and reduced_on_cpu(evidence) and slow else None
-
-
 def untried(evidence: Evidence) -> bool:
     """Return whether no trial of a precision or of kernels says what they cost."""
     tried = ("other_precision", "channels_last", "fused_attention", "kernels")
@@ -146,16 +139,6 @@ def seconds_a_sample(evidence: Evidence) -> float | None:
     return (steps.seconds - (steps.data_wait or 0)) / samples if samples else None
 
 
-def multiprocessors_busy(evidence: Evidence) -> bool:
-    """Return whether most of the GPU has work."""
-    return (number("gpus.sm_active")(evidence) or 0) >= 0.4
-
-
-def arithmetic_busy(evidence: Evidence) -> bool:
-    """Return whether most of the GPU has work, and not of reading tables."""
-    return multiprocessors_busy(evidence) and not fills_memory(evidence)
-
-
 def counts_what_is_wanted(evidence: Evidence) -> bool:
     """Return whether little of what a GPU computes only fills rows up: products count that too."""
     return (number("setup.sequence_padding")(evidence) or 0) < 0.4
@@ -170,18 +153,6 @@ def has_tensor_cores(evidence: Evidence) -> bool:
 def untraced_layout(evidence: Evidence) -> bool:
     """Return whether a profile on a GPU says nothing of layout changes."""
     return on_gpu(evidence) and evidence.profile is not None and evidence.profile.layout is None
-
-
-def untraced_attention(evidence: Evidence) -> bool:
-    """Return whether a profile says nothing of matrices of scores."""
-    return evidence.profile is not None and score_matrices(evidence) is None
-
-
-def keeps_scores(evidence: Evidence) -> bool:
-    """Return whether attention keeps matrices of scores, by its setting or by a profile."""
-    eager = evidence.setup is not None and evidence.setup.attention == "eager"
-    traced = score_matrices(evidence) or kernels_of("scores")(evidence)
-    return eager or (traced or 0) >= 0.1
 
 
 def untraced_elementwise(evidence: Evidence) -> bool:

@@ -51,14 +51,3 @@ def lost_by_doubling(evidence: Evidence) -> float | None:
     if saved is None or saved >= MUCH or not tried:
         return None
     return saved / max(1.0, log2(1 / min(tried)))
-
-
-def lost_by_computers(evidence: Evidence) -> float | None:
-    """Return the share of a step that more computers of as many devices take, the most of them."""
-    found = [
-        1 - 1 / times
-        for trial in evidence.trials
-        if trial.changed == "nodes" and (factor_of(trial, evidence) or 0) > 1
-        if (times := step_times(trial, evidence)) is not None
-    ]
-    return max(found, default=None)

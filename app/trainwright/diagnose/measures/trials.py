@@ -358,18 +358,6 @@ def saved_by_larger(evidence: Evidence) -> float | None:
     return max(found, default=None)
 
 
-def filled_by_batch(evidence: Evidence) -> float | None:
-    """Return how much busier a larger batch keeps the GPU, of trials that read nothing else."""
-    before = utilisation(evidence)
-    found = [
-        trial.utilisation / before
-        for trial in evidence.trials
-        if trial.changed == "batch" and (factor_of(trial, evidence) or 0) > 1
-        if before and trial.utilisation and step_times(trial, evidence) is None
-    ]
-    return max(found, default=None)
-
-
 def doubled_past_filling(evidence: Evidence) -> float | None:
     """Return ``doubled_batch`` where smaller batches were tried, and gave fewer samples a second.
 

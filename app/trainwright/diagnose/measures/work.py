@@ -44,15 +44,6 @@ def cores_a_worker(evidence: Evidence) -> float | None:
     return host.run_cores / workers
 
 
-def one_core(evidence: Evidence) -> float | None:
-    """Return the cores of a run that keeps one busy, of several; not of one that reads pictures."""
-    host, setup = evidence.host, evidence.setup
-    if host is None or (host.cores or 0) < 4 or host.main_process_cores is not None:
-        return None
-    pictures = setup is not None and setup.model_kind == "convolution"
-    return host.run_cores if not pictures and 0.7 <= (host.run_cores or 0) < 1.3 else None
-
-
 def cores_of_a_process(evidence: Evidence) -> float | None:
     """Return the cores that each training process of a GPU run keeps busy, workers beside it."""
     host, setup = evidence.host, evidence.setup
@@ -73,14 +64,6 @@ def wait_of_slow_steps(evidence: Evidence) -> float | None:
     return min(1.0, steps.data_wait_p95 / (steps.p95_seconds or steps.seconds))
 
 
-def device_of_compute(evidence: Evidence) -> float | None:
-    """Return the kernels' time over the time of forward, backward and optimizer."""
-    steps = evidence.steps
-    if steps is None or steps.device_seconds is None or not steps.compute:
-        return None
-    return min(1.0, steps.device_seconds / steps.compute)
-
-
 def queued(evidence: Evidence) -> float | None:
     """Return the share of a GPU's step in which its work was queued: the device is behind it.
 
@@ -99,16 +82,6 @@ def device_of_step(evidence: Evidence) -> float | None:
     if steps is None or steps.device_seconds is None:
         return None
     return min(1.0, steps.device_seconds / steps.seconds)
-
-
-def score_matrices(evidence: Evidence) -> float | None:
-    """Return the share of the time in matrices of scores, of attention that may keep them.
-
-    Where it is fused, other tensors of their size were taken for them.
-    """
-    fused = evidence.setup is not None and evidence.setup.attention in ("sdpa", "flash")
-    profile = evidence.profile
-    return None if profile is None or fused else profile.attention_eager
 
 
 IMPOSSIBLE = 4.0
@@ -189,14 +162,6 @@ def reads_more(evidence: Evidence) -> bool:
     """Whether convolutions of many groups take a part of the step: they multiply little."""
     profile = evidence.profile
     return profile is not None and (profile.grouped_convolutions or 0) >= READS
-
-
-def copies_with_cores(evidence: Evidence) -> float | None:
-    """Return the share of a step in operators that only copy, of a run that has its cores."""
-    rows = evidence.operators
-    names = ("copy", "contiguous", "clone")
-    copying = sum(row.share for row in rows if any(name in row.name for name in names))
-    return min(1.0, copying) if rows and has_its_cores(evidence) else None
 
 
 _WRITING = ("fill_", "zero_", "copy_", "_to_copy", "cat", "scatter_", "index_put_")
@@ -295,21 +260,6 @@ def call_seconds(evidence: Evidence) -> float | None:
     timed = [(row.calls, row.seconds) for row in rows if row.calls and row.seconds]
     calls = sum(each for each, _ in timed)
     return sum(each * seconds for each, seconds in timed) / calls if calls >= 100 else None
-
-
-def forward_of_backward(evidence: Evidence) -> float | None:
-    """Return the time of operators over that of their gradients, of those that are named twice.
-
-    A gradient takes one to two times as long: above that, passes without gradients run as well.
-    """
-    rows = evidence.operators
-    times = {row.name.removeprefix("aten::"): row.share for row in rows}
-    forward = backward = 0.0
-    for name, share in times.items():
-        own = [each for each in _forward_names(name) if each in times]
-        if own:
-            forward, backward = forward + sum(times[each] for each in own), backward + share
-    return forward / backward if backward >= 0.05 else None
 
 
 def uncounted_convolutions(evidence: Evidence) -> float:

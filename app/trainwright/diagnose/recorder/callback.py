@@ -90,6 +90,8 @@ class Recorder:
         self.path = Path(path)
         self.broken = ""
         """Why recording ended; empty while it works."""
+        self.with_torch: Callable[[Any], None] = lambda _: None
+        """Called once torch is there, before anything is wrapped."""
         self.undo: list[Callable[[], None]] = []
         self.workers: mmap.mmap | None = None
         self._pid = os.getpid()

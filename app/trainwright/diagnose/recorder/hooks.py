@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import surroundings, trial
+from . import surroundings
 from .clock import BatchClock
 from .facts import loader_facts
 from .passes import hook_passes
@@ -86,7 +86,7 @@ class _WhenTorchComes:
 
 def _hook_torch(recorder: "Recorder") -> None:
     torch = sys.modules["torch"]
-    trial.change(torch)
+    recorder.with_torch(torch)
     _hook_loader(recorder)
     optimizer = importlib.import_module("torch.optim.optimizer")
     before = optimizer.register_optimizer_step_pre_hook(
