@@ -236,7 +236,8 @@ def _second(
     }
     if not likely:
         return ()
-    return (_alike(max(likely, key=lambda cause: likely[cause]), cases, alike, evidence),)
+    second = _alike(max(likely, key=lambda cause: likely[cause]), cases, alike, evidence)
+    return (replace(second, fixes=()),)  # there is nothing to do before it is known to be it
 
 
 def _cases(cause: Cause, found: Iterable[Signal], evidence: Evidence) -> list[Case]:

@@ -111,7 +111,9 @@ def _prefetch(evidence: Evidence) -> Fix | None:
 def _larger_batch(evidence: Evidence) -> Fix | None:
     """Twice the batch, or the best that was tried, unless the GPU's memory has no room for it."""
     setup, times = _setup(evidence), _best_batch(evidence)
-    if on_gpu(evidence) and (memory_share(evidence) or 0) > FULL:
+    counters = evidence.counters
+    was_full = counters is not None and (counters.out_of_memory or counters.alloc_retries)
+    if was_full or (on_gpu(evidence) and (memory_share(evidence) or 0) > FULL):
         return None
     if setup.batch is None:
         return _say("larger-batch")
