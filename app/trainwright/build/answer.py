@@ -161,6 +161,17 @@ class Candidate:
         """What is worth knowing before buying."""
         return tuple(check for check in self.checks if check.verdict == "warning")
 
+    @property
+    def cards(self) -> tuple[str, int]:
+        """Id and number of its cards, which tell it from the others."""
+        return self.build.gpus[0].record.id, self.build.gpu_count
+
+    @property
+    def point(self) -> "Point":
+        """What it trades: price, time and watts."""
+        price, seconds = self.total.expected or 0.0, self.seconds or 0.0
+        return Point(*self.cards, price, seconds, self.wall_watts, within=True, candidate=self)
+
 
 @dataclass(frozen=True, slots=True)
 class Point:

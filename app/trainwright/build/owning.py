@@ -1,12 +1,16 @@
-"""Parts that a person names as theirs, on the command line or in a plan."""
+"""Parts that are there: a person names them as theirs, or a computer has them."""
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
-from trainwright.build.request import Owned
+from trainwright.build.assemble import rows
+from trainwright.build.request import Owned, Request, Wishes
 from trainwright.catalog import GpuRecord, find_part
 from trainwright.catalog.part_kinds import NAMES, PartKind
+from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.choice import MOST_PIECES
+from trainwright.machine.machine import Machine
 from trainwright.messages import UserError
 
 
@@ -47,3 +51,31 @@ def _found(name: str) -> tuple[PartKind, str]:
     if not found:
         raise UserError.of("planner.unknown-part", text=name[:60])
     return found[0]
+
+
+def present(machine: Machine, wishes: Wishes) -> Build:
+    """Return the computer that a plan names, or that was probed, as parts.
+
+    Raises:
+        UserError: it has no GPUs, or several kinds.
+    """
+    if len(machine.gpus) != 1:
+        raise UserError.of("planner.upgrade-mixed", kinds=len(machine.gpus))
+    if machine.parts is not None:
+        parts = machine.parts
+        return replace(parts, circuit=parts.circuit or wishes.circuit)
+    gpu, memory = machine.gpu, machine.memory_bytes
+    return Build(
+        gpus=(BuildGpu(gpu.record, gpu.count, gpu.power_limit_w),),
+        cpu=machine.processor,
+        drives=tuple(drive for drive in machine.storage if drive is not None),
+        stated_memory_gib=memory / (1 << 30) if memory is not None else None,
+        circuit=wishes.circuit,
+    )
+
+
+def with_owned(request: Request, build: Build) -> Request:
+    """Return the request with the computer's parts as those that are there."""
+    owned = tuple(Owned(kind, record.id, count) for kind, record, count in rows(build))
+    wishes: Wishes = replace(request.wishes, owned=(*request.wishes.owned, *owned))
+    return replace(request, wishes=wishes)

@@ -400,7 +400,7 @@ class _Search:
             return
         near = [one for one in ladder if self.limit < one.cost <= TENTH * self.limit]
         best = min(near, key=lambda one: one.counted, default=None)
-        outcome, cost = self.shown[_key(first)]
+        outcome, cost = self.shown[first.cards]
         step = self._step(outcome, cost, best) if best is not None else None
         if step is None or step.gain < STEP or not step.worth or best is None:
             yield Message.of("planner.note.tenth-nothing")
@@ -415,7 +415,7 @@ class _Search:
         if math.isinf(self.limit) or spent > (1 - LEFT) * self.limit:
             return
         yield Message.of("planner.note.left", left=amount(self.market.currency, self.limit - spent))
-        goal = self.shown[_key(first)][0].counted / (1 + STEP)
+        goal = self.shown[first.cards][0].counted / (1 + STEP)
         faster = [one for one in self.barred if one[1].seconds * one[1].margin <= goal]
         for choice, work in sorted(faster, key=lambda one: one[0].cost)[:1]:
             name, count = choice.cards.record.name, choice.cards.count
@@ -443,8 +443,8 @@ class _Search:
 
     def _points(self, ladder: list[Outcome], builds: list[Candidate]) -> list[Point]:
         """Return the builds as they are listed, and what else trades money for time or watts."""
-        known = {_key(one) for one in builds}
-        found = [_point(one) for one in builds]
+        known = {one.cards for one in builds}
+        found = [one.point for one in builds]
         found += [
             Point(
                 gpu=one.cards.record.id,
@@ -491,14 +491,3 @@ class _Search:
             yield Message.of("planner.note.only-unproven")
         elif self.works.unproven:
             yield Message.of("planner.note.unproven", gpus=sorted(self.works.unproven))
-
-
-def _key(one: Candidate) -> tuple[str, int]:
-    """Return what tells the cards of a computer from others."""
-    return one.build.gpus[0].record.id, one.build.gpu_count
-
-
-def _point(one: Candidate) -> Point:
-    gpu, count = _key(one)
-    price, seconds = one.total.expected or 0.0, one.seconds or 0.0
-    return Point(gpu, count, price, seconds, one.wall_watts, within=True, candidate=one)

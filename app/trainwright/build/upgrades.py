@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from trainwright.advise.choose import STORED
 from trainwright.advise.search import Sources
 from trainwright.advise.taking import with_settings
+from trainwright.build import owning
 from trainwright.build.adding import with_parts
 from trainwright.build.answer import Part
 from trainwright.build.assemble import Row, best_settings, chosen_machine, rows
@@ -19,10 +20,10 @@ from trainwright.build.changes import FEEDING, KINDS, Change, Changes, Kind
 from trainwright.build.mending import Mended, Mending, unnamed
 from trainwright.build.money import Money, amount
 from trainwright.build.offers import Market, Offer, Record, summed
-from trainwright.build.request import Owned, Request, Wishes
+from trainwright.build.request import Owned, Request
 from trainwright.build.speeds import Cards, Speeds
 from trainwright.catalog import PartKind, find_part
-from trainwright.machine.build import Build, BuildGpu, Check, Use, Way
+from trainwright.machine.build import Build, Check, Use, Way
 from trainwright.machine.checks import SEVERITY, checks
 from trainwright.machine.choice import MachineChoice
 from trainwright.machine.machine import Machine
@@ -156,8 +157,8 @@ class _Upgrading:
         if isinstance(found, Pending):
             raise UserError.of("planner.upgrade-untraced")
         self.plan, self.facts, self.request = request.plan, found, request
-        self.now = present(found.machine, request.wishes)
-        self.market = market or Market.of(with_owned(request, self.now))
+        self.now = owning.present(found.machine, request.wishes)
+        self.market = market or Market.of(owning.with_owned(request, self.now))
         self.speeds = Speeds(request.plan, sources, found.machine.system)
         self.limit = request.budget.amount if request.budget else float("inf")
         self.before = best_settings(request.plan, found, self.speeds)
@@ -423,34 +424,6 @@ class _Tally:
 
 def _forbidden(check: Check) -> Message:
     return Message.of("planner.upgrade.why.forbidden", rule=check.rule, because=check.message)
-
-
-def present(machine: Machine, wishes: Wishes) -> Build:
-    """Return the computer that a plan names, or that was probed, as parts.
-
-    Raises:
-        UserError: it has no GPUs, or several kinds.
-    """
-    if len(machine.gpus) != 1:
-        raise UserError.of("planner.upgrade-mixed", kinds=len(machine.gpus))
-    if machine.parts is not None:
-        parts = machine.parts
-        return replace(parts, circuit=parts.circuit or wishes.circuit)
-    gpu, memory = machine.gpu, machine.memory_bytes
-    return Build(
-        gpus=(BuildGpu(gpu.record, gpu.count, gpu.power_limit_w),),
-        cpu=machine.processor,
-        drives=tuple(drive for drive in machine.storage if drive is not None),
-        stated_memory_gib=memory / (1 << 30) if memory is not None else None,
-        circuit=wishes.circuit,
-    )
-
-
-def with_owned(request: Request, build: Build) -> Request:
-    """Return the request with the computer's parts as those that are there."""
-    owned = tuple(Owned(kind, record.id, count) for kind, record, count in rows(build))
-    wishes: Wishes = replace(request.wishes, owned=(*request.wishes.owned, *owned))
-    return replace(request, wishes=wishes)
 
 
 def _undominated(found: Iterable[Upgrade]) -> list[Upgrade]:

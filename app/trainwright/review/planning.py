@@ -12,6 +12,7 @@ from trainwright.plan.question import USUAL_COMPLETION
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
 from trainwright.quoting import dotted
+from trainwright.review.comparing import compared, generation
 from trainwright.review.facts import AUTO, Facts
 from trainwright.review.files import Source
 from trainwright.review.kinds import KINDS
@@ -205,7 +206,7 @@ def _workload(
             data[key] = value
     alpha = facts.value("alpha")
     if objective is not None:
-        data |= {"objective": objective, **_compared(facts, objective, kind)}
+        data |= {"objective": objective, **compared(facts, objective, kind)}
         data |= {"rollout": _rollout(facts)} if writes else {}
     if kind in ("lora", "qlora"):
         data["lora"] = {
@@ -218,14 +219,6 @@ def _workload(
             **({"alpha": usual} if (usual := facts.value("usual_alpha")) and not alpha else {}),
         }
     return data
-
-
-def _compared(facts: Facts, objective: str, kind: str) -> dict[str, Any]:
-    """Return what the files compare with, where that is not the objective's default."""
-    if objective == "grpo":
-        own = "adapter-off" if kind in ("lora", "qlora") else "model"
-        return {"reference": own} if facts.value("beta") else {}
-    return {"reference": "precomputed"} if facts.value("precomputed") else {}
 
 
 def _answers(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
@@ -361,7 +354,7 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
     found["recipe"] = _recipe(facts)
     if objective_of(facts):  # the objective has a recipe, whose head makes the loss
         found["recipe"] = found["cross_entropy"] = None
-        found |= _generation(facts)
+        found |= generation(facts, objective_of(facts))
     found["checkpointing"] = checkpointing(facts)
     if found["checkpointing"] == "full":
         found["reentrant"] = facts.value("reentrant")
@@ -389,16 +382,6 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         loader.pop("persistent_workers")
     found["loader"] = {key: value for key, value in loader.items() if value is not None}
     return {key: value for key, value in found.items() if value is not None}
-
-
-def _generation(facts: Facts) -> dict[str, Any]:
-    """Return what writes the answers of grpo, where that is not the trained model."""
-    if objective_of(facts) != "grpo" or not facts.value("uses_vllm"):
-        return {}
-    if facts.value("vllm_mode") == "server":
-        return {"generation": "vllm-server"}
-    kind = "vllm-sleep" if facts.value("vllm_sleeps") else "vllm"
-    return {"generation": kind, "memory_share": facts.value("vllm_share")}
 
 
 def _recipe(facts: Facts) -> str | None:
