@@ -150,7 +150,7 @@ def _candidate(plan: Plan, card: Any, currency: str, unit: float) -> Any:
         plan=plan.model_copy(update={"machine": choice}), parts=tuple(parts), total=total_,
         report=SimpleNamespace(time=SimpleNamespace(run_seconds=seconds)), checks=(), warnings=(),
         wall_watts=watts, bottleneck=Message.of("ui.fit.already"), rate=None,
-        doubt=None, others=(), run=seconds,
+        doubt=None, thrift=None, others=(), run=seconds,
         next_step=Step(Message.of("ui.fit.done"), more=8e5 * unit, price=35e5 * unit, gain=0.6),
     )  # fmt: skip
 

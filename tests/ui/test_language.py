@@ -82,7 +82,7 @@ ID = re.compile(
 )
 WORD = re.compile(r"(?<![\w./~-])[A-Za-z][a-z]{2,}(?![\w/]|[.-]\w)")
 NAMES = """
-GiB MiB KiB Gbit TFLOPS ECC PCIe NVLink CUDA PyTorch Python Transformers Accelerate DeepSpeed
+Compose GiB MiB KiB Gbit TFLOPS ECC PCIe NVLink CUDA PyTorch Python Transformers Accelerate DeepSpeed
 Kubernetes Docker Slurm Linux Windows NVIDIA Apple Intel Trainwright Hugging Face Markdown
 LoRA QLoRA DoRA rsLoRA AdamW Lion Muon Adafactor torch transformers diffusers timm peft torchao
 bitsandbytes torchrun amdgpu eager sdpa flash plain axolotl accelerate lightning nanogpt torchvision

@@ -159,6 +159,9 @@ def _wanted(plan: Plan, advice: Advice) -> Iterator[tuple[str, Plan]]:
     if plan.settings.recipe is not None and plan.settings.checkpointing is None:
         for level in ("none", "full"):
             yield f"checkpointing: {level}", _with_settings(plan, checkpointing=level)
+        if not advice.choices and plan.settings.micro_batch is None:  # batch 1 is a step of its own
+            single = {"micro_batch": 1, "accumulation": None}
+            yield "micro_batch: 1", _with_settings(plan, checkpointing="full", **single)
     if not advice.choices:
         yield from ((one.workload.task, one) for one in relax.smaller_tasks(plan))
 

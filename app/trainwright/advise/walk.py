@@ -3,7 +3,7 @@
 import heapq
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
@@ -103,7 +103,9 @@ class Walk:
         """Yield the points that take the least memory, whether they fit or not."""
         obeyed = self.space.obeyed
         for root in chain.from_iterable(chain.from_iterable(map(self._roots, Effect))):
-            for point in (self.space.leanest(root), root):
+            lean = self.space.leanest(root)
+            whole = replace(lean, cross_entropy=root.cross_entropy)  # chunks may not be traced
+            for point in (lean, whole, root):
                 wanted = obeyed is None or not obeys(point, *obeyed)
                 if wanted and self._search.profile(point) is not None:
                     yield point

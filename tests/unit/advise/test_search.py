@@ -9,9 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainwright.advise import Advice, advise, make_it_fit
+from trainwright.advise.choose import STORED
 from trainwright.advise.search import Search
 from trainwright.advise.taking import with_settings
+from trainwright.data import resources
 from trainwright.messages import render
+from trainwright.plan.evaluate import Facts, resolve
+from trainwright.plan.file import read
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 
@@ -293,3 +297,18 @@ def test_a_saved_choice_is_evaluated_with_the_settings_that_it_was_chosen_for(
     again = case.sources.resolve(with_settings(case.plan, chosen))
     assert again is not None
     assert again.settings == chosen
+
+
+def test_what_is_short_is_that_of_the_leanest_step_at_hand() -> None:
+    """A loss in chunks that nobody traced hides no checkpointing."""
+    changes = [f"settings.{name}=null" for name in ("micro_batch", "checkpointing")]
+    plan = read(resources("examples", "llama-8b-lora.plan.yaml"), changes)
+    facts = resolve(plan)
+    assert isinstance(facts, Facts)
+
+    def whole_loss(plan: Plan, facts: Facts, asked: FullSettings) -> Any:
+        return STORED.find(plan, facts, asked) if asked.cross_entropy == "full" else None
+
+    smallest = Search(plan, facts, replace(STORED, find=whole_loss)).smallest
+    assert smallest is not None
+    assert smallest.checkpointing == "full"
