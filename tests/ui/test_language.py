@@ -82,12 +82,12 @@ ID = re.compile(
 )
 WORD = re.compile(r"(?<![\w./~-])[A-Za-z][a-z]{2,}(?![\w/]|[.-]\w)")
 NAMES = """
-Compose GiB MiB KiB Gbit TFLOPS ECC PCIe NVLink CUDA PyTorch Python Transformers Accelerate DeepSpeed
+GiB MiB KiB Gbit TFLOPS ECC PCIe NVLink CUDA PyTorch Python Transformers Accelerate DeepSpeed
 Kubernetes Docker Slurm Linux Windows NVIDIA Apple Intel Trainwright Hugging Face Markdown
 LoRA QLoRA DoRA rsLoRA AdamW Lion Muon Adafactor torch transformers diffusers timm peft torchao
 bitsandbytes torchrun amdgpu eager sdpa flash plain axolotl accelerate lightning nanogpt torchvision
 Kubeflow Trainer Unsloth Ollama torchtitan dstack fused foreach adamw bit pin item python fio iostat
-gen Debian Delete Alt Ctrl Shift English Max Mini Micro Ray Train
+Compose gen Debian Delete Alt Ctrl Shift English Max Mini Micro Ray Train
 """
 """What Korean texts call so too: names, units, keys of a keyboard, words of PyTorch's options."""
 
