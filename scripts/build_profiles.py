@@ -1,7 +1,7 @@
 """Trace every preset and write ``resources/profiles``: the one command that rebuilds them.
 
 ``python scripts/build_profiles.py [PRESET ...]`` traces what is missing or made by another
-tracer; ``--all`` traces everything anew, ``--shipped`` adds no file. Needs the ``vision``
+tracer; ``--all`` traces everything again, ``--shipped`` adds no file. Needs the ``vision``
 extra. Where the system can fork, the libraries are imported once for all traces.
 """
 

@@ -68,7 +68,7 @@ class Document:
 def parse(text: str, name: str, *, above: Place = ()) -> Document:
     """Return the one document in the text; ``name`` is what errors call it.
 
-    ``above`` is the key whose value the text is, where it is no file: errors then name
+    ``above`` is the key whose value the text is, where it is not a file: errors then name
     keys below it, and no lines.
 
     Raises:

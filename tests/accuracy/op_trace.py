@@ -53,7 +53,7 @@ class Table:
     tensors: int
     """Of the trained parameters: what an optimizer goes over."""
     buffers: int
-    """Tensors that are no parameters."""
+    """Tensors that are not parameters."""
 
 
 def traced(

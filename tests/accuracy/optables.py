@@ -45,7 +45,7 @@ class OpRows:
     tensors: int
     """Of the parameters: what an optimizer loops over."""
     buffers: int
-    """Tensors that are no parameters."""
+    """Tensors that are not parameters."""
 
     def total(self, quantity: str, batch: int) -> int:
         """Return the sum of ``flops``, ``bytes_read`` or ``bytes_written`` over all calls."""

@@ -52,7 +52,7 @@ def build(name: str, _pixels: int) -> Any:
 
 
 def _oblong(matched: Any) -> Any:
-    """Return the detector for images that are no squares, with masks from the host."""
+    """Return the detector for images that are not squares, with masks from the host."""
     import torch
 
     class Oblong(matched):  # type: ignore[misc]

@@ -33,7 +33,7 @@ GOALS["no rows"] = (0.11, 0.16, 0.36)
 
 @cache
 def fitted() -> clockfit.Fitted:
-    """The fit, made anew from the rows: nothing shipped is used."""
+    """The fit, made again from the rows: nothing shipped is used."""
     return clockfit.fit(blocks(clockrows.fitted_steps()))
 
 

@@ -27,7 +27,7 @@ def outcome(row: Situation, verdict: Verdict) -> str:
 
 
 def noisy(value: Any, draw: random.Random) -> Any:
-    """Return data with every number that is no count multiplied by a random factor."""
+    """Return data with every number that is not a count multiplied by a random factor."""
     if isinstance(value, dict):
         each_noisy = {
             key: each if key in EXACT else noisy(each, draw) for key, each in value.items()

@@ -68,7 +68,7 @@ def test_readings_are_taken_only_while_they_are_needed(
     live.set_alerts((Alert("host", "cpu", "above", 0.99),))
     assert live.sampler.running
     window.go("monitor")
-    window.switch_language()  # builds the screens anew
+    window.switch_language()  # builds the screens again
     live.set_alerts(())
     qtbot.waitUntil(lambda: live.sampler.running)
     window.close()
@@ -282,7 +282,7 @@ def test_sixteen_kinds_of_computers_on_the_screen(nvml_stub: Any, tmp_path: Path
 
 def test_tab_goes_through_an_alert_in_the_order_that_is_seen(opened: Any, qtbot: Any) -> None:
     form = entered(opened(), qtbot).alerts
-    for reading in ("gpu.temperature_c", "host.memory_used"):  # the bound is made anew
+    for reading in ("gpu.temperature_c", "host.memory_used"):  # the bound is made again
         form.reading.setCurrentIndex(form.reading.findData(reading))
         form._fit_unit()
         wanted, each = [form.threshold, form.seconds, form.add], form.reading

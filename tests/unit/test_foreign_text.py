@@ -133,7 +133,7 @@ def test_every_program_is_the_same_whatever_the_plan_is_called(target: str, tmp_
 def test_the_program_of_a_plan_with_any_name_compiles(name: str) -> None:
     try:
         plan = named(name)
-    except ValueError:  # half a character is no text, and a blank is no name
+    except ValueError:  # half a character is not text, and a blank is not a name
         assert not name.strip() or any("\ud800" <= each <= "\udfff" for each in name)
         return
     program(export.files("plain", plan, SETTINGS, {}, "en")["train.py"])

@@ -288,7 +288,7 @@ def _choice(search: Search, timed: Timed, report: Report) -> Choice:
 def _ranked(search: Search) -> Iterator[tuple[Timed, Report]]:
     """Yield the best that fit, of those that take the same time only the least surprising.
 
-    All have the effect of the first: what trains differently is no choice where something fits
+    All have the effect of the first: what trains differently is not a choice where something fits
     that does not.
     """
     chosen: list[Timed] = []

@@ -180,7 +180,7 @@ class Search:
             place = machine.gpu.record, machine.gpu_count, machine.all_cores
             try:
                 full = completed_with(self.plan, values, *place)
-            except UserError:  # what does not go with the plan is no candidate
+            except UserError:  # what does not go with the plan is not a candidate
                 full = known
             following = {name: getattr(full, name) for name in _FOLLOWING}
             self._bases[key] = known.model_copy(update=following)

@@ -23,7 +23,7 @@ from trainwright.plan.schema import Plan
 MOST = 8
 """What-ifs that are worth showing at once."""
 SAME = 0.005
-"""Gains below this are no difference: no clock here is that sharp."""
+"""Gains below this are not a difference: no clock here is that sharp."""
 NEXT_TO_NOTHING = 50 * 2**20
 """Bytes of device use below which a change of it is not worth a word; assumed."""
 

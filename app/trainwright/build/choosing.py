@@ -30,7 +30,7 @@ Assumed; no time here is known that well."""
 
 
 CENT = 0.01
-"""Of either currency: less is no difference. Of computers that cost the same, the one of whose
+"""Of either currency: less is not a difference. Of computers that cost the same, the one of whose
 parts more is known comes first, for they are weighed in that order."""
 _NEVER = 1 << 31
 
@@ -353,7 +353,7 @@ class Choosing:
     def _keeps(self, task: Task, core: Core, link: Link | None, wanted: int) -> bool:
         """Return whether a link in some case keeps the level.
 
-        Drives take lanes of cards on some boards, and in a low case the best slot is no use.
+        Drives take lanes of cards on some boards, and in a low case the best slot is of no use.
         """
         if core.link is None or core.link == link:
             return True

@@ -41,7 +41,7 @@ def money(text: str) -> Money:
     """Return the amount that a text means; the currency must be said.
 
     Raises:
-        UserError: it is no amount, has no or an unknown currency, is not above 0, or larger than
+        UserError: it is not an amount, its currency is unknown, it is not above 0, or larger than
             any computer costs.
     """
     plain = " ".join(text[:80].split()).casefold()

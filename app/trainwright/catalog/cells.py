@@ -33,7 +33,7 @@ _ABOUT = {
     "notes",
     "capacities",
 }
-"""Fields that name a part or tell of it, and are no values."""
+"""Fields that name a part or tell of it, and are not values."""
 _ELSEWHERE = {"vendor", "launch", "msrp_usd"}
 """Fields that no rule asks for."""
 _DISK = {"shingled", "workload_tb_per_year"}

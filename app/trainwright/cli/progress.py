@@ -11,7 +11,7 @@ _REPAINT_S = 0.1
 
 
 class ProgressLine:
-    """Repaints one line of standard error; writes nothing where that is no terminal.
+    """Repaints one line of standard error; writes nothing where that is not a terminal.
 
     A file or pipe stays free of it, so that standard error holds a complaint or nothing.
     """

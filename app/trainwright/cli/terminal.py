@@ -88,7 +88,7 @@ def speak_utf8() -> None:
 
 
 def keep_for_answer() -> None:
-    """Send what libraries print by themselves to standard error: a driver's print is no JSON."""
+    """Send what libraries print by themselves to standard error: a driver's print is not JSON."""
     stream = sys.stdout
     try:
         if stream.fileno() != 1:

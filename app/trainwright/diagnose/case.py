@@ -55,7 +55,7 @@ class Case:
     def suspected(self) -> bool:
         """Whether the cause's own cost was measured by one instrument, and nothing denies it.
 
-        A setting is no measurement, unless it is for debugging only and never free.
+        A setting is not a measurement, unless it is for debugging only and never free.
         """
         costs = any(
             signal.weight >= (DEBUGGING if signal.instrument == "setup" else MEASURED)

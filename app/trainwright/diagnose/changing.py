@@ -81,7 +81,7 @@ def _all_threads(torch: Any) -> None:
 
 
 def _keep_freed(_torch: Any) -> None:
-    """Have glibc keep memory that was freed, so that no page is taken anew."""
+    """Have glibc keep memory that was freed, so that no page is taken again."""
     with contextlib.suppress(AttributeError, OSError, TypeError):  # another library of C
         library = ctypes.CDLL(None)
         library.mallopt(M_MMAP_MAX, 0)

@@ -35,7 +35,7 @@ class Spread(Frozen):
 
 
 def _of_one(spread: Spread) -> Spread:
-    """Refuse what is no share: 35 where 0.35 is meant."""
+    """Refuse what is not a share: 35 where 0.35 is meant."""
     for value in (spread.mean, spread.low, spread.high):
         if value is not None and not 0 <= value <= ROUNDED:
             raise PydanticCustomError("diagnose.problem.no-share", "no share")
@@ -110,7 +110,7 @@ class GpuReadings(Frozen):
 
 
 class OtherProgram(Frozen):
-    """A program that is no part of the run, on the same computer."""
+    """A program that is not a part of the run, on the same computer."""
 
     name: Word | None = None
     trains: bool | None = None
@@ -183,7 +183,7 @@ class HostReadings(Frozen):
     """Of the training process's time on cores, what the operating system worked for it: pages,
     files, sockets."""
     main_minor_faults_s: Amount | None = None
-    """Pages of memory that the training process was given anew, a second (Linux: minor faults)."""
+    """Pages of memory that the training process was given again, a second (Linux: minor faults)."""
     network_bytes_s: Amount | None = None
     """Received and sent, all together."""
     network_max_bytes_s: Amount | None = None

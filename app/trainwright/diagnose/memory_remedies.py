@@ -90,7 +90,7 @@ def help_for(
 ) -> Help:
     """Return which changes of the plan lower its peak by the bytes that were missing.
 
-    Of one setting the best value; what is in place already is no remedy.
+    Of one setting the best value; what is in place already is not a remedy.
     Where no change is enough by itself, the cheapest are put together until they are. A message
     without sizes says nothing of what is enough: all that lower the peak are listed.
     """

@@ -24,7 +24,7 @@ def read(source: Path | str) -> Evidence:
     """Return the evidence in a record file, or on standard input where ``source`` is ``-``.
 
     Raises:
-        UserError: the file cannot be read, or is no valid record; names file, key and remedy.
+        UserError: the file cannot be read, or is not a valid record; names file, key and remedy.
     """
     name = reading.STDIN if str(source) == "-" else one_line(str(source), 300)
     return parsed(reading.text(source, MAX_BYTES, name, or_stdin=True), name)
@@ -34,7 +34,7 @@ def parsed(text: str, name: str) -> Evidence:
     """Return the evidence in a text; ``name`` is what errors call it.
 
     Raises:
-        UserError: the text is no valid record.
+        UserError: the text is not a valid record.
     """
     try:
         data = json.loads(text)

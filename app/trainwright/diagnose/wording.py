@@ -1,4 +1,4 @@
-"""Which sentence says a verdict: a processor launches nothing, and a drive is no memory."""
+"""Which sentence says a verdict: a processor launches nothing, and a drive is not memory."""
 
 from collections.abc import Callable
 

@@ -81,7 +81,7 @@ def replay(
         storage: Positive at a birth, negative at the death of the same id; (n,).
         size: Bytes asked for; (n,).
         expandable: ``expandable_segments:True``.
-        limit: Bytes that segments may take in all; ``None`` is no limit.
+        limit: Bytes that segments may take in all; ``None`` is not a limit.
     """
     allocator: _Allocator = _Expandable(limit) if expandable else _Native(limit)
     live: dict[int, Block] = {}

@@ -115,7 +115,7 @@ def correction(
     """Return what the runs on one device, driver and torch say.
 
     Times that were compared before ``since`` count no more: the rates that estimates start from
-    were measured anew then.
+    were measured again then.
     """
     fitting = [one for one in runs if one.key == (device, driver, torch)]
     fitting.sort(key=lambda one: one.date)

@@ -32,7 +32,7 @@ class ClassEfficiency(Entry):
     half_n: float = Field(ge=0)
     half_k: float = Field(ge=0)
     odd: float = Field(default=1, gt=0, le=1)
-    """Factor on the compute share where channels are no multiple of 8."""
+    """Factor on the compute share where channels are not a multiple of 8."""
     again: float = Field(default=0, ge=0)
     """How often a product's activations are moved beyond once: what the cache cannot hold of
     the operands is read for several tiles."""

@@ -2,7 +2,7 @@
 
 torchao's recipe (``torchao.float8``, dynamic scaling): the three products of a linear layer run in
 fp8, and their operands are scaled and cast before, each time they are used. Layers whose sizes
-are no multiples of 16, and the output head, stay as they are (torchtitan's filter). Memory stays
+are not multiples of 16, and the output head, stay as they are (torchtitan's filter). Memory stays
 that of bf16: what backward needs is kept in 16 bits (torchtitan: 77.0 GiB without and 76.8 with
 fp8).
 """

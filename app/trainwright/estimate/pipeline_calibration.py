@@ -37,7 +37,7 @@ class HandOver(Entry):
 
 
 class Pipes(Entry):
-    """Hand-over of arrays through pipes, where samples are no tensors; reference core."""
+    """Hand-over of arrays through pipes, where samples are not tensors; reference core."""
 
     main_s_per_byte: dict[str, Constant]
     """By architecture, or by family of processors where no row tells."""

@@ -1,6 +1,6 @@
 """How long samples take from a drive, and what the page cache spares.
 
-An SLC cache is no part of this: it makes writes fast, and no read.
+An SLC cache is not a part of this: it makes writes fast, and no read.
 """
 
 import math

@@ -29,7 +29,7 @@ _LETTERS = {"l": "ㄹ", "m": "ㅁ", "n": "ㄴ", "r": "ㄹ"}
 """Names of letters that end in a consonant: 엘, 엠, 엔, 알."""
 _ENDINGS = dict.fromkeys("adfhijoqrsuvwxyz", "") | {"l": "ㄹ", "m": "ㅁ", "n": "ㄴ"}
 """Ends of words that Korean writes in one way alone (외래어 표기법, chapter 3.1): 드, 프, 시, 스
-follow a consonant that is no final one. Of the others a reader has to know the word."""
+follow a consonant that is not a final one. Of the others a reader has to know the word."""
 _VOWEL_WORDS = (
     "accelerate arc base bert bit cache concurrent core degree deit disk framework geforce gpt gre "
     "image kept large last link lite loop nanogpt native next nvme objective pcie prompt rate "

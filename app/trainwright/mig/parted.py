@@ -88,7 +88,7 @@ def read(text: str, name: str) -> Configurations:
     """Return the configurations in a text; ``name`` is what errors call it.
 
     Raises:
-        UserError: it is no YAML, or not of this form; names the key.
+        UserError: it is not YAML, or not of this form; names the key.
     """
     return found_in(parse(text, name), name)
 

@@ -172,7 +172,7 @@ def _as_here(rule: Any, renamed: Mapping[str, str]) -> Any:
 def differences(table: MigTable, ours: MigTable) -> tuple[Message, ...]:
     """Return what a driver's table has otherwise than the published one; nothing of an equal one.
 
-    What the published one leaves open is no difference.
+    What the published one leaves open is not a difference.
     """
     return () if table.told_by is None else tuple(_differences(table, ours))
 

@@ -180,7 +180,7 @@ def _local(_period: int) -> Resolved:
 
 
 def look_again() -> None:
-    """Read this computer anew when it is next asked about: a correction was kept or forgotten."""
+    """Read this computer again when it is next asked about: a correction was kept or forgotten."""
     _local.cache_clear()
 
 

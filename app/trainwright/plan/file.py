@@ -40,7 +40,7 @@ def read(source: Path | str, changes: Sequence[str] = ()) -> Plan:
     them are relative to the working directory, those in the file to its folder.
 
     Raises:
-        UserError: the file cannot be read, or is no valid plan; one line with file, key
+        UserError: the file cannot be read, or is not a valid plan; one line with file, key
             and remedy.
     """
     name = _name(source)
@@ -77,7 +77,7 @@ def parsed(
     """Return the plan in a text; ``name`` is what errors call it.
 
     Raises:
-        UserError: the text is no valid plan.
+        UserError: the text is not a valid plan.
     """
     document = parse(text, name)
     if document.data is None:
@@ -100,7 +100,7 @@ def from_data(
     relative to the working directory.
 
     Raises:
-        UserError: the data are no valid plan; ``name`` is what errors call it.
+        UserError: the data are not a valid plan; ``name`` is what errors call it.
     """
     document = Document(copy.deepcopy(dict(data)), {})
     return _built(document, name, folder, [overrides.parse_change(each) for each in changes])

@@ -124,7 +124,7 @@ def _entry(data: Any) -> tuple[bool, Observation]:
 
 
 def _append(entries: list[dict[str, Any]]) -> None:
-    """Write the file anew with more lines, whole or not at all."""
+    """Write the file again with more lines, whole or not at all."""
     goal = path()
     if not entries:
         return

@@ -129,14 +129,14 @@ def _words(path: Path) -> list[str]:
 
 
 def _quota(words: list[str]) -> list[float]:
-    """Return the cores of ``quota period``; ``max`` and -1 are no limit."""
+    """Return the cores of ``quota period``; ``max`` and -1 are not a limit."""
     if len(words) != 2 or not all(word.isdigit() for word in words) or int(words[1]) == 0:
         return []
     return [int(words[0]) / int(words[1])]
 
 
 def _bytes(words: list[str]) -> list[int]:
-    """Return the bytes of one number; ``max`` is no limit."""
+    """Return the bytes of one number; ``max`` is not a limit."""
     if len(words) != 1 or not words[0].isdigit() or int(words[0]) >= UNLIMITED:
         return []
     return [int(words[0])]

@@ -15,7 +15,7 @@ from trainwright.probe.reading import Missing
 from trainwright.worker.client import PROGRAMS
 
 PATIENCE_S = 10.0
-"""Seconds that one call may take: a driver without persistence mode starts each GPU anew, a
+"""Seconds that one call may take: a driver without persistence mode starts each GPU again, a
 second or two apiece (NVIDIA's driver persistence documentation), and under load one walk over
 all GPUs was seen to take ten (a comment in NVIDIA's k8s-dra-driver-gpu)."""
 STARTING_S = 30.0

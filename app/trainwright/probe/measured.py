@@ -78,7 +78,7 @@ def flags(one: Measurement) -> tuple[Message, ...]:
 
 
 def counts(one: Measurement) -> bool:
-    """Return whether plans use it: memory's speed is no drive's, and a processor's no GPU's."""
+    """Return whether plans use it: memory's speed is not a drive's, and a processor's no GPU's."""
     return not (NO_DRIVE | {"cpu"}) & set(one.flags)
 
 

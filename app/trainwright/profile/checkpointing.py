@@ -220,7 +220,7 @@ class _Derivation:
     def _own_inputs(self) -> dict[int, Ints]:
         """Return what each block that runs again takes and no other does, born in the segment.
 
-        Masks and positions, which all blocks take, are no arguments that a checkpoint saves:
+        Masks and positions, which all blocks take, are not arguments that a checkpoint saves:
         the library passes them by name.
         """
         taken = [storage for _, storages in self._segment.inputs for storage in set(storages)]

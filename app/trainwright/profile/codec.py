@@ -60,7 +60,7 @@ def decode(data: bytes, name: str = "profile") -> Profile:
     """Return the profile in a file's bytes.
 
     Raises:
-        UserError: the bytes are no profile of this version, or are damaged.
+        UserError: the bytes are not a profile of this version, or are damaged.
     """
     if not data.startswith(_MAGIC):
         raise UserError.of("profile.not-a-profile", file=name)

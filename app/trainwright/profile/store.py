@@ -180,7 +180,7 @@ def _covers_single(profile: Profile) -> bool:
 
 @lru_cache(maxsize=KEPT)
 def _read(path: Path, _modified: int) -> Profile | None:
-    """Return a stored profile; a damaged or outdated one is traced anew."""
+    """Return a stored profile; a damaged or outdated one is traced again."""
     try:
         profile = codec.decode(reading.content(path, STORED_BYTES), path.name)
     except UserError:
@@ -189,7 +189,7 @@ def _read(path: Path, _modified: int) -> Profile | None:
 
 
 def _keep(path: Path, profile: Profile) -> None:
-    """Write the profile beside the others; a cache that cannot be written is no error."""
+    """Write the profile beside the others; a cache that cannot be written is not an error."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         saving.replace(path, codec.encode(profile))

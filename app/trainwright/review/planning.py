@@ -51,7 +51,7 @@ class Planned:
     not_planned: tuple[Message, ...]
     """What the files say and a plan cannot yet."""
     refused: Message | None = None
-    """Why what the files say is no plan."""
+    """Why what the files say is not a plan."""
     unknown: Message | None = None
     """Which model is named and not known; None where none is named."""
 
@@ -137,7 +137,7 @@ def planned(
     ``changes`` are ``key=value`` as ``--set`` takes them.
 
     Raises:
-        UserError: one of the changes is no key of a plan.
+        UserError: one of the changes is not a key of a plan.
     """
     asked: list[Asked] = []
     data: dict[str, Any] = {"trainwright": 1, "name": _name(sources)}

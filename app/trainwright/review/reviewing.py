@@ -137,7 +137,7 @@ def review(
         whatifs: tries changes; None for no gains.
 
     Raises:
-        UserError: one of the changes is no key of a plan, or a part of the machine is not known.
+        UserError: one of the changes is not a key of a plan, or a part of the machine is not known.
     """
     read = interpreted(run.sources)
     facts = joined(one.facts for one in read)
@@ -302,7 +302,7 @@ def _gains(case: Case, found: Sequence[WhatIf]) -> list[Finding]:
 
 
 def _of_run(case: Case, patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes but those of machine and model, which are no keys of a trainer's file.
+    """Return the changes but those of machine and model, which are not keys of a trainer's file.
 
     Servers have one length, of prompt and answer together.
     """
@@ -366,7 +366,7 @@ def plan_of(run: Run, changes: Sequence[str] = ()) -> Plan:
     """Return the plan that files make on this computer, or on the machine of the changes.
 
     Raises:
-        UserError: they do not say enough for one, or one of the changes is no key of a plan.
+        UserError: they do not say enough for one, or one of the changes is not a key of a plan.
     """
     facts = joined(one.facts for one in interpreted(run.sources))
     data: dict[str, Any] = {}

@@ -44,7 +44,7 @@ class Column:
     scale: float = 1.0
     """What a number is divided by before it is shown."""
     read: Callable[[Any], Any] | None = None
-    """For what is no plain field: returns the value, or a fact."""
+    """For what is not a plain field: returns the value, or a fact."""
 
     @property
     def title(self) -> str:

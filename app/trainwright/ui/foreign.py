@@ -27,7 +27,7 @@ _MODELS = {"model-config", "generation-config"}
 
 
 def read(paths: Sequence[Path], present: Plan | None) -> Review | None:
-    """Return the review of files that are no plan; None where they are not of another trainer.
+    """Return the review of files that are not a plan; None where they are not of another trainer.
 
     What they do not say of the model is taken from the plan that is open, or from a new one.
     Nothing is traced: the plan's own screen makes the estimate.

@@ -18,7 +18,7 @@ Text = Message | str
 
 
 def use(language: Language) -> None:
-    """Make a language the one that ``tr`` answers in; views are then built anew."""
+    """Make a language the one that ``tr`` answers in; views are then built again."""
     global _language
     _language = language
     QLocale.setDefault(QLocale(language))

@@ -86,7 +86,7 @@ class Session(QObject):
         self.advice_problem: Message | None = None
         self.whatifs: Sequence[WhatIf] = ()
         self.explained = doors.DEFAULT
-        self.diagnosed: object = None  # what Diagnose shows, and shows again when it is built anew
+        self.diagnosed: object = None  # what Diagnose shows, and shows again when it is built again
         self.reviewed: object = None  # the files of another trainer that Review shows, likewise
         self.cut: object = None  # the board of instances, likewise
         self.compared: tuple[Plan, ...] = ()  # plans that Compare shows with this one
@@ -443,7 +443,7 @@ class Session(QObject):
     def _advice_came(self, advice: Advice) -> None:
         fitting, self._fit_when_advised = self._fit_when_advised, False
         self.advising = False
-        self.advice = None if fitting and advice.choices else advice  # one choice is no page
+        self.advice = None if fitting and advice.choices else advice  # one choice is not a page
         self.advised.emit()
         if fitting:
             self._apply_best(advice)

@@ -90,7 +90,7 @@ def use(name: ThemeName) -> None:
 
 
 def colour(name: str, alpha: float = 1.0) -> QColor:
-    """Return a token of the current theme; a name that is no token is read as ``#RRGGBB``."""
+    """Return a token of the current theme; a name that is not a token is read as ``#RRGGBB``."""
     return _colour(name, alpha)
 
 

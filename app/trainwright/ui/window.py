@@ -1,7 +1,7 @@
 """The window: rail, top bar, one screen at a time, status bar.
 
 Before the first paint only Qt is loaded. The session, and with it the core, comes right
-after: ``wake``. A change of language or theme builds the views anew; the session stays.
+after: ``wake``. A change of language or theme builds the views again; the session stays.
 """
 
 from collections.abc import Callable
@@ -152,7 +152,7 @@ class Window(QMainWindow):
         return button
 
     def rebuild(self) -> None:
-        """Make all views anew: another language, another theme."""
+        """Make all views again: another language, another theme."""
         self.notice.deleteLater()
         self._build()  # which deletes the old ones, in its own time
 

@@ -181,7 +181,7 @@ class _Conversation:
             raise UserError.of("worker.too-much-output", program=self.program)
 
     def _heard(self, line: bytes) -> dict[str, Any] | None:
-        """Return the answer in a line; lines that are no JSON object are passed over."""
+        """Return the answer in a line; lines that are not a JSON object are passed over."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
@@ -236,7 +236,7 @@ def _reader(read: Callable[[IO[bytes]], None], stream: IO[bytes]) -> None:
 
 
 def _error(content: Any, program: str) -> UserError:
-    """Return the error that a child reports; one that is malformed is no answer."""
+    """Return the error that a child reports; one that is malformed is not an answer."""
     if isinstance(content, dict) and isinstance(content.get("values", {}), dict):
         message_id, values = content.get("id"), content.get("values", {})
         plain = all(isinstance(value, str | int | float | None) for value in values.values())

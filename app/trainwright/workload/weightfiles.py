@@ -40,7 +40,7 @@ BUFFERS = (
     "running_mean", "running_var", "num_batches_tracked", "inv_freq", "position_ids",
     "masked_bias", "relative_position_index",
 )  # fmt: skip
-"""Last names of tensors that transformers and torch store and that are no parameters."""
+"""Last names of tensors that transformers and torch store and that are not parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Weights:
     """What the files of a model hold."""
 
     parameters: int
-    """Numbers in tensors that are no buffers; packed ones count as they are stored."""
+    """Numbers in tensors that are not buffers; packed ones count as they are stored."""
     bytes: int
     """Of all tensors."""
     by_type: tuple[tuple[str, int], ...]

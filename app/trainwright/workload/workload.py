@@ -196,7 +196,7 @@ class Workload(Frozen):
     Default: adapter-off for lora and qlora, else model. grpo: ``model``, with adapters
     ``adapter-off``, where the distance from it counts (TRL's beta is above 0). Default: none."""
     rollout: Rollout | None = None
-    """grpo. Default: 8 answers to a prompt, written anew for each optimizer step."""
+    """grpo. Default: 8 answers to a prompt, written again for each optimizer step."""
     virtual_tokens: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Trained tokens before the text; prompt and prefix. Default: 20, as in PEFT's guides."""
     routing: Literal["balanced", "worst"] | None = None

@@ -146,7 +146,7 @@ def test_the_ranked_choices_are_the_best_of_all_settings():
 
 @pytest.mark.parametrize("name", ["llama-8b-lora", "resnet50-rtx3060"])
 def test_advice_does_not_contradict_itself(name: str) -> None:
-    """Another optimizer is no choice where the plan's fits; what was compared is not denied."""
+    """Another optimizer is not a choice where the plan's fits; what was compared is not denied."""
     plan = file.read(resources("examples", f"{name}.plan.yaml"))
     facts = resolve(plan)
     assert isinstance(facts, Facts)

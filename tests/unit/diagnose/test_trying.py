@@ -117,7 +117,7 @@ def test_a_trial_holds_against_what_the_script_says(
 
 
 def test_freed_memory_that_is_kept_tells_whether_its_pages_cost() -> None:
-    """Pages that are taken anew are one explanation of a slow step, and a trial decides."""
+    """Pages that are taken again are one explanation of a slow step, and a trial decides."""
     host = {"cores": 2, "run_cores": 1.9, "main_minor_faults_s": 3e5, "main_system_share": 0.35}
     found = {**WAITS, "setup": {"device": "cpu"}, "host": host}
     found["steps"] = {"steps": 50, "seconds": 0.3, "data_wait": 0.0, "compute": 0.3}

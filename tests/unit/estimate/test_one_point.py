@@ -132,7 +132,7 @@ def test_what_ships_times_one_point_without_knowing_what_grows(preset: str) -> N
 
 
 def test_what_ships_in_mixed_precision_tells_casts_of_weights_by_identity() -> None:
-    """What merely has the size of one batch is no copy of a weight."""
+    """What merely has the size of one batch is not a copy of a weight."""
     for file in sorted(resources("profiles").rglob("*-mixed-*.profile")):
         profile = codec.decode(file.read_bytes())
         assert profile.versions["tracer"] == str(TRACER_VERSION), file

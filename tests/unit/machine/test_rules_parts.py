@@ -158,7 +158,7 @@ def test_m5_takes_what_a_person_states() -> None:
 
 
 def test_m6_ecc_by_platform() -> None:
-    """Intel: Core with W680 alone; AMD: Ryzen by board, APUs that are no PRO not at all."""
+    """Intel: Core with W680 alone; AMD: Ryzen by board, APUs without PRO not at all."""
     board = real.X570_UNIFY.model_copy(update={"memory_type": "ddr5", "ecc": True})
     assert said(kits(real.KINGSTON_ECC, 2, cpu=real.R9_9950X, board=board), "M6").verdict == "ok"
     z790 = real.Z790_FORMULA.model_copy(update={"ecc": False})

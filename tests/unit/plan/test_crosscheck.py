@@ -1,4 +1,4 @@
-"""Weights beside a config against the traced model; configs that are no configs."""
+"""Weights beside a config against the traced model; configs that are not configs."""
 
 import json
 import os

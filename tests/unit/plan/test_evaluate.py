@@ -293,7 +293,7 @@ def test_a_profile_that_lacks_the_optimizer_is_traced_for_it(
     assert isinstance(again, Pending)
     assert again.spec.asked == "adafactor"
     assert isinstance(resolve(with_keys(asked, {"settings.optimizer": "adamw"})), Facts)
-    # What is traced anew keeps the updates that were known before.
+    # What is traced again keeps the updates that were known before.
     documents: list[dict[str, Any]] = []
 
     def started(_program: str, document: dict[str, Any], **_options: Any) -> None:

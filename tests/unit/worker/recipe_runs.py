@@ -650,7 +650,7 @@ def peaks(case):
     before = 0
     for moment, living in log.between_convolutions():
         old, before = before, living
-        if moment >= backward[0][0]:  # what loads a model on the CPU is no part of its step
+        if moment >= backward[0][0]:  # what loads a model on the CPU is not a part of its step
             highest["all"] = max(highest["all"], living)
         if begin < moment <= end:
             phase = next((name for name, all in within.items() if inside(moment, all)), "forward")

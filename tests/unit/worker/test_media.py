@@ -18,7 +18,7 @@ needs_diffusers = pytest.mark.skipif(find_spec("diffusers") is None, reason="nee
 PUBLISHED = {
     # Model cards and the headers of the published weights.
     "sd-1.5-unet": 859_520_964,
-    "sd-3.5-medium": 2_469_663_936 - 384 * 384 * 1536,  # the table of positions is no parameter
+    "sd-3.5-medium": 2_469_663_936 - 384 * 384 * 1536,  # the table of positions is not a parameter
     "flux-dit": 11_901_408_320,
     "cogvideox-2b": 1_694_000_000,
     "amused-256": 603_000_000,  # arXiv 2401.01808, table 1

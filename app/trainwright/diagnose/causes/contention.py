@@ -117,7 +117,7 @@ def _nothing_left(evidence: Evidence) -> bool:
 
 
 def _odd_widths(evidence: Evidence) -> bool:
-    """Whether most widths of a run in 16 bits are no multiples of 8."""
+    """Whether most widths of a run in 16 bits are not multiples of 8."""
     return half_precision(evidence) and at_least(0.5, odd_dims)(evidence)
 
 

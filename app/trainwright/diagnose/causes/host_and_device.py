@@ -1,4 +1,4 @@
-"""What the device and its host say together: each alone is no sign, or a weak one.
+"""What the device and its host say together: each alone is not a sign, or a weak one.
 
 A GPU that idles waits for its host. What the host's cores do meanwhile says for what: all of them
 busy, or more than launching takes, make batches; none busy, they wait themselves.

@@ -98,7 +98,7 @@ def _killed(evidence: Evidence) -> float | None:
 
 
 def _writes_pages(evidence: Evidence) -> bool:
-    """Whether pages are taken anew for large tensors that are written, not multiplied."""
+    """Whether pages are taken again for large tensors that are written, not multiplied."""
     taken = (page_faults(evidence) or 0) >= 0.1 and not mostly_takes_pages(evidence)
     return taken and writes_much(evidence)
 

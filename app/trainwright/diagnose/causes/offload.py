@@ -38,7 +38,7 @@ _rule = rules_of(Cause.MEMORY)
 
 
 def _reads_elsewhere(evidence: Evidence) -> bool:
-    """Whether drives work though the loader keeps up: what is read is no data set."""
+    """Whether drives work though the loader keeps up: what is read is not a data set."""
     wait = data_wait(evidence)
     return wait is not None and wait < 0.05
 

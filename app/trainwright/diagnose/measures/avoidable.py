@@ -42,7 +42,7 @@ size; of 186 recorded runs that have their cores, one has more than 7.1, and one
 LARGE_BACK = 0.25
 """Share of a step from which such a way back is worth another layout; assumed."""
 LONG_CALL = 200e-6
-"""Seconds of one call from which an operator is no small one, whatever is beside it; assumed."""
+"""Seconds of one call from which an operator is not a small one, whatever is beside it; assumed."""
 
 
 def longest_other(evidence: Evidence) -> float | None:
@@ -248,7 +248,7 @@ CELLS = 0.1
 CONVOLVED = 0.2
 """Of a plain product's rate, which convolutions of few channels reach at least; assumed."""
 FAST_PRODUCTS = 0.3
-"""Of a plain product's rate, from which a step's products are no slow ones; assumed."""
+"""Of a plain product's rate, from which a step's products are not slow; assumed."""
 
 
 def products_with_cores(evidence: Evidence) -> float | None:
@@ -271,7 +271,7 @@ def slow_by_nature(evidence: Evidence) -> bool:
 
 
 def slow_beside_products(evidence: Evidence) -> float | None:
-    """Return ``slow_operators`` but where products are fast: what is beside is no arithmetic."""
+    """Return ``slow_operators`` but where products are fast: the rest is not arithmetic."""
     fast = (any_products_rate(evidence) or 0) >= FAST_PRODUCTS
     apart = fast or slow_by_nature(evidence) or mostly_takes_pages(evidence)
     return None if apart else slow_operators(evidence)

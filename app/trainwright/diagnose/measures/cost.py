@@ -73,7 +73,7 @@ def _peak(evidence: Evidence) -> float | None:
 def achieved_by_rate(evidence: Evidence) -> float | None:
     """Return the arithmetic of a transformer's tokens over the GPU's peak in its precision (MFU).
 
-    Of models of 100 million parameters and more; smaller ones do much that is no weight's product.
+    Of models of 100 million parameters and more; smaller ones do much besides products.
     Where nobody counted it better, and no stages or shards of layers share the tokens.
     """
     counted = evidence.profile is not None and evidence.profile.achieved_of_peak is not None
@@ -354,11 +354,11 @@ def swapped_files(evidence: Evidence) -> float | None:
 
 
 PAGE_S = 0.5e-6
-"""Of a page that the system gives anew, cleared: 0.25 to 1 µs on Linux; assumed."""
+"""Of a page that the system gives again, cleared: 0.25 to 1 µs on Linux; assumed."""
 
 
 def page_faults(evidence: Evidence) -> float | None:
-    """Return the share of the time that the training process takes pages of memory anew in."""
+    """Return the share of the time that the training process takes pages of memory again in."""
     host = evidence.host
     if host is None or host.main_minor_faults_s is None:
         return None
@@ -372,9 +372,9 @@ ALMOST_HALF = 0.43
 """Share of the time from which a system gives pages to a quiet run and little is beside; assumed,
 of ten such runs."""
 QUIET_BYTES_S = 1e6
-"""Read and written by the training process: less is no work for the system; assumed."""
+"""Read and written by the training process: less is not work for the system; assumed."""
 MANY_PAGES_S, MOSTLY_PAGES = 2e3, 0.3
-"""Pages anew, and the system's share, from which that share is theirs; assumed: one of 2 MiB takes
+"""Pages again, and the system's share, from which that share is theirs; assumed: one of 2 MiB takes
 0.1 ms and more to clear."""
 SLOW_PAGE_S = 2e-6
 """Of a page on a computer that gives them slowly; assumed: virtual ones take 2.2 to 9 µs."""

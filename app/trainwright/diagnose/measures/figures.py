@@ -156,7 +156,7 @@ def on_cpu(evidence: Evidence) -> bool:
 
 LOADER_OVERHEAD_S = 5e-4
 """What DataLoader itself takes for a batch that is ready: 0.05 to 0.3 ms, measured with torch 2.13
-on two cores. A wait below this is no stall, however short the step is."""
+on two cores. A wait below this is not a stall, however short the step is."""
 
 
 def data_wait(evidence: Evidence) -> float | None:
@@ -278,7 +278,7 @@ def lowest_capability(evidence: Evidence) -> float | None:
 
 
 def odd_dims(evidence: Evidence) -> float | None:
-    """Return the share of large widths that are no multiple of 8.
+    """Return the share of large widths that are not a multiple of 8.
 
     Small ones (below 64: classes, channels of an image) are left out: their matrices are small.
     """

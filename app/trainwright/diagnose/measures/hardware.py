@@ -66,7 +66,7 @@ def _is_same_chip(trial: Trial, evidence: Evidence) -> bool:
 
 
 def _is_processor(trial: Trial) -> bool:
-    """Return whether what takes the GPU's place is no GPU."""
+    """Return whether what takes the GPU's place is not a GPU."""
     return trial.changed == "gpu" and bool(
         re.search(r"\bcpu\b|processor|\bcores\b|^none\b", trial.to.lower())
     )

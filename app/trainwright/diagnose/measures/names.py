@@ -221,7 +221,7 @@ def is_compiled(evidence: Evidence) -> bool:
 
 
 def odd_kernel(evidence: Evidence) -> float | None:
-    """Return the share of the largest kernel that is no library's, nor a copy or a collective.
+    """Return the share of the largest kernel that is not a library's, nor a copy or a collective.
 
     The passes of a convolution that is computed directly are one. Torch's operators on the
     processor are names of another kind; those of a GPU's time count where none is a matrix product,
@@ -281,7 +281,7 @@ def older_kernels(evidence: Evidence) -> float | None:
 
 
 _MOVES = re.compile(r"^\W*(cuda )?mem(cpy|set)\b")
-"""Rows that are no kernels."""
+"""Rows that are not kernels."""
 
 
 def _own(row: Operator | HostFunction) -> bool:

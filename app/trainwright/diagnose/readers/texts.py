@@ -90,7 +90,7 @@ BELIEVED = 1e18
 
 
 def percent(word: str) -> float | None:
-    """Return a share that a tool printed in per cent; None where it is no share."""
+    """Return a share that a tool printed in per cent; None where it is not a share."""
     value = number(word)
     return value / 100 if value is not None and 0 <= value <= 100 else None
 

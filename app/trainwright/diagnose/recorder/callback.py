@@ -138,7 +138,7 @@ class Recorder:
         self.make_way()
         if self._stack is not None:
             self._stack.stop()
-        if self._current is not None:  # what comes after the last update is no step's
+        if self._current is not None:  # what comes after the last update is not a step's
             self._over(self._current, self._current.optimized_at or time.perf_counter())
         self._write()
 
@@ -207,7 +207,7 @@ class Recorder:
         if timed.trains:
             self._watch()
         self._current, timed.asked_at = timed, time.perf_counter()
-        self._own_seconds += timed.asked_at - now  # what recording takes is no wait for a batch
+        self._own_seconds += timed.asked_at - now  # what recording takes is not a wait for a batch
 
     def _over(self, timed: "BatchClock", now: float) -> None:
         asked, given, optimized = timed.asked_at, timed.given_at, timed.optimized_at
@@ -400,7 +400,7 @@ class Recorder:
 
     def _failed(self, previous: Callable[..., Any], kind: Any, error: Any, trace: Any) -> None:
         with contextlib.suppress(Exception):
-            if issubclass(kind, Exception):  # Ctrl-C is no failure
+            if issubclass(kind, Exception):  # Ctrl-C is not a failure
                 self._failure = {"kind": kind.__name__[:200], "text": str(error)[:20_000]}
         previous(kind, error, trace)
 

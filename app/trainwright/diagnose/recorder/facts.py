@@ -78,7 +78,7 @@ def profiling() -> bool:
 
 
 def compiled() -> int:
-    """Return how many functions torch.compile has compiled until now, some of them anew."""
+    """Return how many functions torch.compile has compiled until now, some of them again."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     return int(dynamo.counters["frames"].get("ok", 0)) if dynamo else 0
 

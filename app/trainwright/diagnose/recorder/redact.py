@@ -210,7 +210,7 @@ def _given(words: Sequence[str]) -> Iterable[tuple[str, str]]:
                 yield option, value
                 name = ""
         else:
-            if not word.endswith(_CODE):  # the name of a script is no secret of the run
+            if not word.endswith(_CODE):  # the name of a script is not a secret of the run
                 yield name, word
             name = ""
 

@@ -43,7 +43,7 @@ _HERE = Path(__file__).parent
 _THREAD = re.compile(r"^(?:Current t|T)hread 0x([0-9a-f]+) .*$", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
 Call = tuple[str, str, int]
-"""File and function, and the line that calls what is no Python; 0: the function as a whole."""
+"""File and function, and the line that calls what is not Python; 0: the function as a whole."""
 
 
 class StackSample:
@@ -187,7 +187,7 @@ def _called(file: str, line: int) -> str | None:
 
 
 def _of_torch(attribute: str) -> bool:
-    """Return whether torch has an operator of the name, or whether it is no name at all."""
+    """Return whether torch has an operator of the name, or whether it is not a name at all."""
     torch = sys.modules.get("torch")
     places = (torch, getattr(torch, "Tensor", None), sys.modules.get("torch.nn.functional"))
     return not attribute.isidentifier() or any(hasattr(each, attribute) for each in places if each)

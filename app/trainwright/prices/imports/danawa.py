@@ -82,7 +82,7 @@ def read_table(text: str, name: str, today: date) -> Iterator[Read]:
     """Yield the newest price of each row and option of a table of prices by day.
 
     Raises:
-        UserError: a column is no day.
+        UserError: a column is not a day.
     """
     days: list[date] = []
     for line, cells in records(text, name):

@@ -1,7 +1,7 @@
 """Lists that PCPartPicker gives out: its Markdown table, and its plain text.
 
 A table's rows are ``**CPU** | [name](address) | $299.00 @ Shop``; a text's are
-``CPU: name  ($299.00 @ Shop)``. Totals, notes and the footer are no parts; the footer's day is that
+``CPU: name  ($299.00 @ Shop)``. Totals, notes and footer are not parts; the footer's day is that
 of the prices. Other countries write their own money with a dollar sign too, which only the
 address tells.
 """

@@ -37,7 +37,7 @@ def read_file(source: Path | str, today: date) -> Listing:
     """Return the list in a file, or on standard input where the source is ``-``.
 
     Raises:
-        UserError: it cannot be read, is too large, is not text, or is no list that we know.
+        UserError: it cannot be read, is too large, is not text, or is not a list that we know.
     """
     name = "-" if str(source) == "-" else Path(source).name
     content = reading.content(source, MOST_BYTES, or_stdin=True)
@@ -50,7 +50,7 @@ def decoded(content: bytes, name: str) -> str:
     Lines of our CSV that are not text stay, for their reader to refuse.
 
     Raises:
-        UserError: they are no text in any of these.
+        UserError: they are not text in any of these.
     """
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         tried = ["utf-16"]
@@ -75,7 +75,7 @@ def read(text: str, name: str, today: date) -> Listing:
     """Return the list in a text.
 
     Raises:
-        UserError: it is no list that we know, has no rows, or more than anybody reads.
+        UserError: it is not a list that we know, has no rows, or more than anybody reads.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
     if not text.strip():

@@ -40,7 +40,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A line that is no price, and why."""
+    """A line that is not a price, and why."""
 
     line: int
     text: str

@@ -118,7 +118,7 @@ class Gpus:
             pynvml.nvmlShutdown()
 
     def forget_rates(self) -> None:
-        """Start counting anew: what lies between is no even stretch of time."""
+        """Start counting again: what lies between is not an even stretch of time."""
         for device in self._devices:
             device.forget_rates()
 
@@ -363,7 +363,7 @@ class Device:
         return (counted - before[1]) / (now - before[0])
 
     def forget_rates(self) -> None:
-        """Start counting anew: what lies between is no even stretch of time."""
+        """Start counting again: what lies between is not an even stretch of time."""
         self._energies.clear()
         self._pcie.clear()
         for _, one in self._slices:
@@ -432,7 +432,7 @@ def _text(value: str | bytes) -> str:
 
 
 def _counter(values: Any) -> int:
-    """Return the 64-bit count of a field; a 32-bit one wraps within a second and is no use."""
+    """Return the 64-bit count of a field; a 32-bit one wraps within a second and is not use."""
     value = values[0]
     if value.nvmlReturn != pynvml.NVML_SUCCESS:
         raise pynvml.NVMLError(value.nvmlReturn)

@@ -39,7 +39,7 @@ class HostReader:
         self._quotas = self._quota_files() if self._linux else []
 
     def forget_rates(self) -> None:
-        """Start counting anew."""
+        """Start counting again."""
         self._before.clear()
         self._cores = []
 
@@ -71,7 +71,7 @@ class HostReader:
     # Rates
 
     def _rate(self, key: str, now: float, counted: float) -> float | Missing:
-        """Return the growth of a counter per second; one that fell was started anew."""
+        """Return the growth of a counter per second; one that fell was started again."""
         before = self._before.get(key)
         self._before[key] = now, counted
         if before is None or now <= before[0] or counted < before[1]:

@@ -66,7 +66,7 @@ class CsvLog:
         """Open the file, so that one that cannot be written is refused before the first sample.
 
         Raises:
-            UserError: it cannot be opened, or is no file; says why.
+            UserError: it cannot be opened, or is not a file; says why.
         """
         if self._file >= 0:
             return

@@ -28,7 +28,7 @@ AGAIN_S = 600.0
 CRASHES = 2
 """Of one GPU or the driver, after which it is not asked again: a crash may write a core file."""
 FORGET = "forget"
-"""Has the child count rates anew; any other line asks for a reading."""
+"""Has the child count rates again; any other line asks for a reading."""
 
 HANGS = Missing(Message.of("probe.driver-hangs"))
 CRASHED = Missing(Message.of("probe.driver-crashed"))
@@ -80,7 +80,7 @@ class GpuSession:
         return self._with_faults(self._answer(now))
 
     def forget_rates(self) -> None:
-        """Start counting anew: what lies between is no even stretch of time."""
+        """Start counting again: what lies between is not an even stretch of time."""
         if self._child is not None:
             self._child.say(FORGET)
 

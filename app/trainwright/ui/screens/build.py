@@ -115,7 +115,7 @@ class BuildScreen(Scroll):
         return self._pause.isActive() or not self.strip.isHidden()
 
     def refresh(self) -> None:
-        """Show the plan's work and budget, and search anew where either changed."""
+        """Show the plan's work and budget, and search again where either changed."""
         plan = self._session.plan
         if plan is None or not self.isVisible():
             return

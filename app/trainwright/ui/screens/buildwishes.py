@@ -29,7 +29,7 @@ WATTS: Range = (600, 100, 50)
 HOURS: Range = (72, 1, 12)
 """Where a limit begins, its least, and by how much it moves; assumed."""
 FOUND = 40
-"""Parts that a search lists; assumed, more are no help."""
+"""Parts that a search lists; assumed, more do not help."""
 
 
 class Limit(Stepper):

@@ -93,7 +93,7 @@ class ComputerScreen(Scroll):
             self.refresh()
 
     def refresh(self) -> None:
-        """Read everything anew; what is shown stays until then."""
+        """Read everything again; what is shown stays until then."""
         self.again.setEnabled(False)
         self.says.tell(Message.of("ui.start.probing"))
         self._reading.submit(self._core.snapshot)

@@ -258,7 +258,7 @@ def _needs(rows: Sequence[Typed]) -> tuple[Need, ...]:
     """Return the rows that say something.
 
     Raises:
-        UserError: a row is no job, or there is none, or there are too many.
+        UserError: a row is not a job, or there is none, or there are too many.
     """
     needs = [
         _need(line, row)

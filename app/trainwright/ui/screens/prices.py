@@ -372,7 +372,7 @@ class KeptCard(PriceCard):
             self.refuse(book.notes[0])
 
     def _still_right(self) -> None:
-        """Keep the price with the cursor anew, as one of today: that is how an old one counts."""
+        """Keep the price with the cursor again, as one of today: that is how an old one counts."""
         if one := self._chosen():
             today = date.today()
             again = replace(one, observed=today, valid_until=None, source="by hand")

@@ -83,7 +83,7 @@ class StorageGuide(Scroll):
         )
 
     def refresh(self, *_: object) -> None:
-        """Answer anew."""
+        """Answer again."""
         clear(self._answer)
         work = self.work
         found = by_class(list_parts("storage"), work)

@@ -175,7 +175,7 @@ class CheckHead(QAbstractButton):
 
 
 def limit_of(check: Check) -> float | None:
-    """Return the power limit that a check's remedy names; None where the remedy is no setting."""
+    """Return the power limit that a check's remedy names; None where it is not a setting."""
     remedy = check.remedy
     if remedy is None or not remedy.id.startswith("build.remedy."):
         return None

@@ -402,7 +402,7 @@ class Decimal(QLineEdit):
         super().paintEvent(event)
 
     def _tell(self) -> None:
-        """Report what was typed; what is no positive number goes back to what it was."""
+        """Report what was typed; what is not a positive number goes back to what it was."""
         text = self.text().strip().replace(",", ".")
         try:
             value = float(text) if text else 0.0

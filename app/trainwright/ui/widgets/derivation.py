@@ -112,7 +112,7 @@ class DerivationTree(QTreeView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.scheduleDelayedItemsLayout()  # names wrap elsewhere, so rows are as high anew
+        self.scheduleDelayedItemsLayout()  # names wrap elsewhere, so rows are as high again
 
     def drawBranches(self, _painter: QPainter, _rect: QRect, _index: _Index) -> None:
         """Draw nothing: the delegate draws the caret."""

@@ -1,4 +1,4 @@
-"""A question about somebody's work, with an answer for each button; closing it is no answer."""
+"""A question about somebody's work, with an answer for each button; closing it is not an answer."""
 
 import difflib
 from collections.abc import Callable, Sequence

@@ -208,7 +208,7 @@ class Magnitude(nn.Module):
     def _change(
         self, x: torch.Tensor, base_result: torch.Tensor | None, layer: Adapted
     ) -> torch.Tensor:
-        """Return what is added. The norm of the weights is made anew at each call, detached."""
+        """Return what is added. The norm of the weights is made again at each call, detached."""
         base: Any = layer.base_layer
         update = _update(layer)
         update = update.to(x.dtype)

@@ -37,7 +37,7 @@ def checked(folder: str, size: int) -> str:
     """Return the folder's path once it may hold a file of ``size`` bytes.
 
     Raises:
-        Refusal: it is no folder, a link, the system's own, or too full.
+        Refusal: it is not a folder, a link, the system's own, or too full.
     """
     try:
         mode = os.lstat(folder).st_mode

@@ -188,7 +188,7 @@ def by_fio(
         f"--numjobs={test.jobs}", "--thread", "--norandommap", "--randrepeat=0",
         "--refill_buffers", "--time_based", f"--runtime={seconds}s",
         f"--ramp_time={_ramp(writes)}s",
-        # What was answered is asked anew in one call, as ours is: the drive is measured, and not
+        # What was answered is asked again in one call, as ours is: the drive is measured, and not
         # how many calls a second the processor makes.
         f"--iodepth_batch={test.depth}", "--iodepth_batch_complete_min=1",
         f"--iodepth_batch_complete_max={test.depth}",
@@ -221,7 +221,7 @@ def by_fio(
 def small_files(folder: str, done: Callable[[float], None], seconds: float) -> dict[str, Any]:
     """Return how many small files a second one reader opens and reads, in random order.
 
-    They have no names either: each is opened anew by its descriptor, which looks up no folder.
+    They have no names either: each is opened again by its descriptor, which looks up no folder.
     """
     content = buffer(SMALL_FILE)
     files: list[int] = []

@@ -39,7 +39,7 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     """Return what the factory makes, called with its arguments.
 
     Raises:
-        Refusal: the file changed, it or its factory raised, or what came back is no model,
+        Refusal: the file changed, it or its factory raised, or what came back is not a model,
             or one whose inputs nobody knows.
     """
     source = spec["model"]

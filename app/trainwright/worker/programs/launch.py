@@ -3,7 +3,7 @@
     python launch.py PROGRAM.py
 
 The limits come as variables ``TRAINWRIGHT_LIMIT_<NAME>`` with the names of ``RLIMIT_*``. They
-keep a mistake from taking the machine down; they are no sandbox. With
+keep a mistake from taking the machine down; they are not a sandbox. With
 ``TRAINWRIGHT_LIMITS_REQUIRED`` the program is refused where one of them cannot be set. On
 Windows the parent holds the child in a job object instead.
 

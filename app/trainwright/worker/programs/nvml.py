@@ -20,7 +20,7 @@ import pynvml
 
 SYSTEM = -1
 GARBLED = "garbled"
-"""Error of a text that is no UTF-8."""
+"""Error of a text that is not UTF-8."""
 IMPLAUSIBLE = "implausible"
 """Error of a number that no GPU can have."""
 MOST_COUNTED = 64

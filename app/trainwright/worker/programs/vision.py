@@ -49,7 +49,7 @@ def _check_patches(name: str, model: nn.Module, pixels: int) -> None:
     """Refuse what timm would do without a word: leave out what does not fill a patch.
 
     Raises:
-        Refusal: the image is no multiple of the patches.
+        Refusal: the image is not a multiple of the patches.
     """
     patch = getattr(getattr(model, "patch_embed", None), "patch_size", None)
     side = patch[0] if isinstance(patch, tuple) else 1
