@@ -38,9 +38,8 @@ class Network(Frozen):
     @property
     def bytes_per_s(self) -> float:
         """One direction of one computer's ports together."""
-        if self.gb_s is not None:
-            return self.gb_s * 1e9
-        return (self.ports or 1) * _GBIT[self.kind] * 1e9 / 8
+        ports = self.ports or 1
+        return self.gb_s * 1e9 if self.gb_s is not None else ports * _GBIT[self.kind] * 1e9 / 8
 
 
 def with_ports(
