@@ -159,11 +159,17 @@ def _wanted(plan: Plan, advice: Advice) -> Iterator[tuple[str, Plan]]:
     if plan.settings.recipe is not None and plan.settings.checkpointing is None:
         for level in ("none", "full"):
             yield f"checkpointing: {level}", _with_settings(plan, checkpointing=level)
-        if not advice.choices and plan.settings.micro_batch is None:  # batch 1 is a step of its own
-            single = {"micro_batch": 1, "accumulation": None}
-            yield "micro_batch: 1", _with_settings(plan, checkpointing="full", **single)
     if not advice.choices:
+        yield from _one_sample(plan if shared is None or not _would_shard(advice) else shared)
         yield from ((one.workload.task, one) for one in relax.smaller_tasks(plan))
+
+
+def _one_sample(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    """Yield the plan with one sample a micro-batch, where that is open: a step of its own."""
+    given = plan.settings
+    if plan.workload.trains and given.micro_batch is None and given.accumulation is None:
+        checkpointing = given.checkpointing or "full"
+        yield "micro_batch: 1", _with_settings(plan, micro_batch=1, checkpointing=checkpointing)
 
 
 _CHANNELS_LAST = Message.of("advise.value", setting="channels_last", value="true")

@@ -11,6 +11,7 @@ from trainwright.machine.capacity import capacity, held
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import Gpu, Machine, System
 from trainwright.machine.named import named, questions, slots_of
+from trainwright.machine.network import with_ports
 from trainwright.machine.possible import check_possible
 from trainwright.machine.shared import installed, seen_bytes, shared, sizes, sold
 from trainwright.machine.slice import sliced
@@ -45,6 +46,7 @@ def catalogued(choice: MachineChoice) -> Resolved:
     gpus = tuple(gpu for gpu, _ in resolved)
     cards = tuple(BuildGpu(gpu.record, gpu.count, gpu.power_limit_w) for gpu in gpus)
     parts = named(choice, cards, processor)
+    network, ports = with_ports(choice.network, choice.nodes, [(g.record, g.count) for g in gpus])
     machine = Machine(
         gpus=_in_slots(gpus, parts),
         cpu=choice.cpu,
@@ -57,10 +59,10 @@ def catalogued(choice: MachineChoice) -> Resolved:
         storage=tuple(find_drive(drive.id) for drive in choice.drives),
         parts=parts,
         nodes=choice.nodes,
-        network=choice.network,
+        network=network,
     )
     notes = tuple(note for _, found in resolved for note in found)
-    return Resolved(machine, (*notes, *questions(choice)))
+    return Resolved(machine, (*notes, *ports, *questions(choice)))
 
 
 def _in_slots(gpus: tuple[Gpu, ...], parts: Build | None) -> tuple[Gpu, ...]:

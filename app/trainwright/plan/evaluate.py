@@ -25,6 +25,7 @@ from trainwright.estimate.unrolled import refusal
 from trainwright.machine.build import Check, Use, Way
 from trainwright.machine.checks import checks
 from trainwright.machine.machine import Gpu, Machine
+from trainwright.machine.network import with_ports
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
 from trainwright.plan import checkpoint, chosen, crosscheck, judging, mixture, recipe, rollout
@@ -155,8 +156,10 @@ def _machine(choice: MachineChoice) -> Resolved:
     if not choice.local:
         return _catalogued(choice)
     found = _local(int(time.monotonic() / READINGS_S))
-    alike = replace(found.machine, nodes=choice.nodes, network=choice.network)
-    return replace(found, machine=alike)
+    gpus = [(gpu.record, gpu.count) for gpu in found.machine.gpus]
+    network, ports = with_ports(choice.network, choice.nodes, gpus)
+    alike = replace(found.machine, nodes=choice.nodes, network=network)
+    return replace(found, machine=alike, notes=(*found.notes, *ports))
 
 
 @lru_cache(maxsize=1)

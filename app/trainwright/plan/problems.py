@@ -118,6 +118,8 @@ _KINDS = {
     "model": "plan.kind.mapping",
     "dict": "plan.kind.mapping",
 }
+_FOUR_BITS = ("awq", "gptq")
+"""What checkpoints of int4 weights are often named after."""
 _EXAMPLES = {
     "budget": "3000 USD, 4500000 KRW",
     "cloud": "0.79 USD, 1100 KRW, 0.79 USD/GPU",
@@ -135,12 +137,16 @@ def _problem(details: Details, place: Place) -> Message:
         case "missing":
             return missing(place)
         case "literal_error":
+            if place[-1:] == ("quantization",) and str(details["input"]).lower() in _FOUR_BITS:
+                return Message.of("plan.problem.four-bits", found=found)
             return _choice(str(context["expected"]), details["input"], found)
         case "string_pattern_mismatch":
             key = next((part for part in reversed(place) if isinstance(part, str)), "")
             examples = _EXAMPLES.get(key, context["pattern"])
             return Message.of("plan.problem.form", examples=examples, found=found)
         case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
+            if place[-1:] == ("tensor_degree",) and details["input"] == 1:
+                return Message.of("plan.problem.one-is-none", found=found)
             limit = next(iter(context.values()))
             return Message.of(f"plan.problem.{kind.replace('_', '-')}", limit=limit, found=found)
         case "string_too_long":

@@ -373,13 +373,13 @@ def tensor_parallel(serving: Serving, memory: MemoryEstimate, gpus: int) -> Mess
         return None
     outside, rest, parameters = _beside_cache(memory)
     total, fixed = memory.device_total.value, outside + rest - parameters * (1 - 1 / gpus)
-    room = (served.engine.policy.share or 1) * total - fixed
-    tokens = tokens_within(served, max(room, 0.0) * gpus) or 0
+    room = (served.engine.policy.share or 1) * total
+    tokens = tokens_within(served, max(room - fixed, 0.0) * gpus) or 0
     most = tokens // context
     cache = served.pool_bytes(max(min(most, serving.concurrent), 1), context)
     values = {"engine": served.engine.id, "gpus": gpus, "each": fixed + cache / gpus}
     if not most:
-        return Message.of(NO_TENSOR_PARALLEL, total=total, **values)
+        return Message.of(NO_TENSOR_PARALLEL, room=room, **values)
     return Message.of(
         TENSOR_PARALLEL, total=total, tokens=tokens, context=context, most=most, **values
     )

@@ -50,26 +50,29 @@ def tensor_degree(
 ) -> int | None:
     """Return over how many GPUs each layer is split; None where none is.
 
-    Every layer waits for the others' parts, so that they stay in one computer.
+    Every layer waits for the others' parts, so that they stay in one computer. What no other
+    setting mends is refused first.
     """
     key, degree = "settings.tensor_degree", settings.tensor_degree
     if degree is None:
         return None
-    if strategy != "fsdp2":
-        raise UserError.of("workload.tensor-strategy", key=key)
+    each = gpus // nodes
     if workload.task not in ("pretrain", "full") or workload.objective or workload.frozen:
         raise UserError.of("workload.tensor-task", key=key)
-    if settings.cross_entropy not in (None, "full"):
-        raise UserError.of("workload.tensor-loss", key=key)
-    for other in ("shard_degree", "shard_offload", "compile"):
-        if getattr(settings, other):
-            raise UserError.of("workload.tensor-with", key=key, other=f"settings.{other}")
-    each = gpus // nodes
+    if each < 2:
+        raise UserError.of("workload.tensor-alone", key=key)
     if each % degree:
         possible = [n for n in divisors(each) if n > 1]
         raise UserError.of(
             "workload.tensor-degree", key=key, value=degree, gpus=each, possible=possible
         )
+    if strategy != "fsdp2":
+        raise UserError.of("workload.tensor-strategy", key=key)
+    if settings.cross_entropy not in (None, "full"):
+        raise UserError.of("workload.tensor-loss", key=key)
+    for other in ("shard_degree", "shard_offload", "compile"):
+        if getattr(settings, other):
+            raise UserError.of("workload.tensor-with", key=key, other=f"settings.{other}")
     return degree
 
 

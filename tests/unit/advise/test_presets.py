@@ -394,6 +394,16 @@ def test_what_a_way_out_lacks_is_traced_and_an_image_model_s_known_ways_are_name
         assert "workload.inputs.image_size" in said
 
 
+def test_one_sample_a_micro_batch_is_traced_before_nothing_is_said_to_fit():
+    """Its step is one of its own, and takes the least memory."""
+    plan = planned("llama-3.1-8b", "full", "rtx-4090", 16, {"sequence_length": 1024})
+    advice = advise(plan, resolve(plan), wanted=lambda: False)
+    assert not advice.choices
+    asked = []
+    list(worth_tracing(plan, advice, lambda one: asked.append(one) or resolve(one)))
+    assert 1 in {one.settings.micro_batch for one in asked}
+
+
 def test_convolutions_are_compared_in_channels_last():
     """The layout in which tensor cores convolve fastest: NVIDIA's and PyTorch's first advice."""
     plan = planned("resnet50", "pretrain", "rtx-4070", 256, {"image_size": 224})

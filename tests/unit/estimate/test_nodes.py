@@ -53,6 +53,21 @@ def test_two_computers_on_a_wide_network_train_nearly_twice_as_fast() -> None:
     assert 1.7 < ratio < 2.0
 
 
+def test_ports_that_nobody_states_are_those_of_the_server_and_are_said() -> None:
+    """A DGX H100 has eight ConnectX-7 of 400 Gbit/s: NVIDIA's data sheet."""
+    assumed, stated = (
+        report(plan(2, network={"kind": "infiniband-ndr"})),
+        report(plan(2, network=NDR)),
+    )
+    assert last(assumed).samples_per_second == last(stated).samples_per_second
+    ethernet = report(plan(2, network={"kind": "ethernet-100g"}))
+    ids = [
+        [(note.id, dict(note.values)["ports"]) for note in each.notes if "machine.ports" in note.id]
+        for each in (assumed, stated, ethernet)
+    ]
+    assert ids == [[("machine.ports-each", 8)], [], [("machine.ports-one", 1)]]
+
+
 def test_a_slow_network_is_said_to_make_it_slower_than_one_computer() -> None:
     slow = report(plan(2, network={"kind": "ethernet-10g"}))
     [note] = [note for note in slow.notes if note.id.startswith("time.note.scaling")]

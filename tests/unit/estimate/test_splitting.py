@@ -71,7 +71,8 @@ def report(asked: Plan) -> Report:
     ("changed", "id"),
     [
         ({"strategy": "ddp"}, "workload.tensor-strategy"),
-        ({"workload": {"task": "lora"}}, "workload.tensor-task"),
+        ({"workload": {"task": "lora"}, "strategy": "ddp"}, "workload.tensor-task"),
+        ({"count": 1, "strategy": "single"}, "workload.tensor-alone"),
         ({"cross_entropy": "chunked"}, "workload.tensor-loss"),
         ({"shard_degree": 2}, "workload.tensor-with"),
         ({"tensor_degree": 3}, "workload.tensor-degree"),

@@ -187,6 +187,17 @@ def test_two_cards_are_said_to_hold_what_one_does_not() -> None:
     assert 0.85 * both < note.values["tokens"] * 262_144 < both
 
 
+def test_what_each_card_would_need_is_more_than_it_has() -> None:
+    """Qwen 2.5 32B in bf16: 61 GiB of weights, half of them for each of two cards of 24 GB."""
+    asked = plan({"engine": "vllm"}, preset="qwen-2.5-32b")
+    machine = asked.machine.model_validate({"gpus": [{"id": "rtx-4090", "count": 2}]})
+    report = report_of(asked.model_copy(update={"machine": machine}))
+    [note] = [note for note in report.notes if note.id == "plan.note.tensor-parallel-short"]
+    assert note.values["each"] > 30 * 2**30
+    assert note.values["room"] == pytest.approx(0.92 * 23.5 * 2**30, rel=0.02)
+    assert all(render(note, language) for language in LANGUAGES)
+
+
 def test_an_engine_with_its_default_share_does_not_start_without_room_for_a_request() -> None:
     """16.1 GB of weights in 92 % of 16 GB: vLLM raises, whatever the rest of the card has."""
     asked = plan({"engine": "vllm", "kv_cache": "fp8"}, concurrent=1, prompt_tokens=100_000)
