@@ -101,7 +101,8 @@ def help_for(
     fixes = tuple(_fixes(explanation, plan))
     helps = explanation.on_gpu or explanation.kind in ("host", "worker")
     if plan is None:
-        return Help((), fixes, needs=(Message.of("diagnose.oom.needs-plan"),) if helps else ())
+        needs = (Message.of("diagnose.oom.needs-plan"),) if explanation.on_gpu else ()
+        return Help((), fixes, needs=needs)
     before = answer(plan) if facts is not None else None
     if before is None or facts is None:
         return Help((), fixes, needs=(Message.of("diagnose.oom.needs-trace"),) if helps else ())

@@ -230,6 +230,19 @@ def test_without_a_plan_the_advice_is_general_and_the_missing_facts_are_named() 
     assert help_for(explain("nothing of the kind")) == Help()
 
 
+def test_without_a_plan_a_process_that_the_system_killed_asks_for_no_gpu() -> None:
+    killed = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."
+    for text in (killed, "train.sh: line 1: 7 Killed python x.py"):
+        assert explain(text).kind in ("host", "worker")
+        assert not help_for(explain(text)).needs
+        assert help_for(explain(text)).fixes
+
+
+@pytest.mark.parametrize("text", ["", " \n\n"])
+def test_a_text_without_words_is_called_empty(text: str) -> None:
+    assert "no text" in render(explain(text).says, "en")
+
+
 def test_help_is_said_in_both_languages() -> None:
     help_ = found(full(1), plan())
     for language in LANGUAGES:
