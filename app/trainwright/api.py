@@ -7,7 +7,6 @@
 Neither torch nor Qt is loaded: a model whose profile is not at hand is traced in a child process.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -17,6 +16,7 @@ from trainwright.messages import UserError
 from trainwright.plan import file
 from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
 from trainwright.plan.limits import with_limits
+from trainwright.plan.overrides import changes_of
 from trainwright.plan.report import Report, as_json
 from trainwright.plan.schema import Plan
 from trainwright.profile import store
@@ -70,11 +70,15 @@ def estimate(
     Raises:
         UserError: the plan is not valid, or its model cannot be traced; one line says what to do.
     """
-    texts = [f"{key}={json.dumps(value)}" for key, value in (changes or {}).items()]
+    if not isinstance(plan, str | PathLike | Mapping):
+        raise UserError.of("plan.not-given", kind=type(plan).__name__)
+    if not isinstance(changes, Mapping | None):
+        raise UserError.of("plan.changes-not-given", kind=type(changes).__name__)
+    changed = changes_of(changes or {})
     if isinstance(plan, Mapping):
-        return answered(file.from_data(plan, DATA, changes=texts), DATA, allow_code=allow_code)
+        return answered(file.from_data(plan, DATA, changes=changed), DATA, allow_code=allow_code)
     name = fspath(plan)
-    return answered(file.read(name, texts), name, allow_code=allow_code)
+    return answered(file.read(name, changed), name, allow_code=allow_code)
 
 
 def answered(plan: Plan, name: str, *, allow_code: bool = False) -> Estimate:

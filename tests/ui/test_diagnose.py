@@ -7,7 +7,7 @@ from typing import Any
 
 import fakes
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QLabel
 from walk import problems, settled, spin
@@ -170,6 +170,24 @@ def test_a_pasted_error_gets_remedies_for_the_open_plan(opened: Any, qtbot: Any)
     window.undo()
     assert window.session.plan == before
     qtbot.waitUntil(lambda: any("has changed since" in text for text in texts(screen)))
+
+
+def test_an_error_of_another_gpu_says_so_above_all_else(opened: Any, qtbot: Any) -> None:
+    window = opened()
+    window.session.set_key("settings.micro_batch", 8)
+    qtbot.waitUntil(lambda: window.session.settings.micro_batch == 8 and settled(window))
+    screen = screen_of(window)
+    text = ERROR.replace("23.65", "79.25").replace("22.63", "78.23").replace("21.00", "76.60")
+    screen.error.setPlainText(text)
+    screen.explain.click()
+    qtbot.waitUntil(lambda: any("lowers the peak by" in text for text in texts(screen)))
+    labels = screen.findChildren(QLabel)
+    differs, error = (
+        next(label for label in labels if label.text().startswith(words))
+        for words in ("The message is from a GPU", "Truly too big")
+    )
+    assert differs.mapTo(screen, QPoint()).y() < error.mapTo(screen, QPoint()).y()
+    assert not any("enough" in each.accessibleName() for each in screen.findChildren(Heading))
 
 
 def test_a_pasted_error_without_a_plan_names_what_is_needed(opened: Any) -> None:

@@ -1,6 +1,7 @@
 """The Python interface gives what the command line prints, without what only that needs."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -33,8 +34,22 @@ def test_a_file_and_its_data_answer_as_the_command_line_does():
 
 
 def test_a_bad_plan_is_one_line():
-    with pytest.raises(api.UserError, match=r"settings\.micro_batch: must be a whole number"):
-        api.estimate(PLAN, {"settings.micro_batch": "four"})
+    for changes, said in {
+        ("settings.micro_batch", "four"): "settings.micro_batch: must be a whole number",
+        ("settings.micro_bach", 4): "settings.micro_bach: ",
+        ("a..b", 4): "a..b: this is not a key",
+        ("settings", ("micro_batch",)): "settings: ",
+        ("settings.micro_batch", PLAN): "settings.micro_batch: a value of type ",
+        ("model.preset.x", 4): "model.preset.x: the plan has nothing",
+    }.items():  # nobody typed --set
+        with pytest.raises(api.UserError, match=f"^{re.escape(said)}"):
+            api.estimate(PLAN, dict([changes]))
+    with pytest.raises(api.UserError, match=r"for example settings\.micro_batch"):
+        api.estimate(PLAN, {"settings": {"micro_batch": 2}})
+    with pytest.raises(api.UserError, match=r"^A plan is a file's path or a mapping"):
+        api.estimate(5)
+    with pytest.raises(api.UserError, match=r"^Changes are a mapping"):
+        api.estimate(PLAN, ["settings.micro_batch=4"])
     with pytest.raises(api.UserError, match="<plan>: model: is required"):
         api.estimate({"trainwright": 1})
 

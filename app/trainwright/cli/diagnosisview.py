@@ -188,6 +188,10 @@ def _others(screen: Screen, diagnosis: Diagnosis) -> None:
 
 def show_explanation(screen: Screen, explanation: Explanation, found: Help) -> None:
     """Print what an out-of-memory error means, and what would help."""
+    if found.differs:
+        screen.say("diagnose.differs", "bold")
+        screen.bullets(found.differs)
+        screen.line()
     screen.line(explanation.says, "bold" if explanation.kind != "none" else "")
     rows = account_rows(explanation)
     if rows:

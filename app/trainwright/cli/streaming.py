@@ -14,6 +14,7 @@ from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal, silence, standard_output
 from trainwright.messages import UserError, render
 from trainwright.plan import file
+from trainwright.plan.overrides import changes_of
 from trainwright.quoting import json_text
 from trainwright.yamltext import MAX_BYTES, parse
 
@@ -75,8 +76,8 @@ def _answer(
         data, folder, values = (asked, None, {})
         if base is not None:
             data, folder, values = base, Path(source.plan).parent, asked
-        texts = [f"{key}={json.dumps(value)}" for key, value in values.items()]
-        plan = file.from_data(data, name, folder=folder, changes=[*source.overrides, *texts])
+        changes: file.Changes = [*source.overrides, *changes_of(values)]
+        plan = file.from_data(data, name, folder=folder, changes=changes)
         planning.check_consent(plan.model, source.allow_code)
         found = api.answered(plan, name, allow_code=True)
         return {**given, **found.document}

@@ -22,7 +22,8 @@ ANOTHER_GPU = 0.1
 """Share by which the message's GPU and the plan's may differ in memory; assumed: drivers keep
 less than that, and cards of one name come with half of it or twice."""
 ANOTHER_RUN = 1.5
-"""Times the plan's peak that the run of the message needed from which it is another run; assumed:
+"""Times the plan's peak that the run of the message needed from which it is another run, and times
+the message's GPU that the plan needs from which what was missing says little of it; assumed:
 several times the error of the estimates."""
 MOST = 8
 """Remedies that are shown; assumed, the first decide."""
@@ -65,16 +66,19 @@ class Remedy:
 class Help:
     """What an error and a plan say together; without a plan, what has to be known."""
 
+    differs: tuple[Message, ...] = ()
+    """What of the error is not of the plan's run: another GPU, another need. To be said first."""
     fixes: tuple[Fix, ...] = ()
     """That follow from the message alone, and are not in place."""
     remedies: tuple[Remedy, ...] = ()
     """Those that keep the task and the result first, the cheapest in time first of them."""
     enough: bool = True
-    """Whether each remedy saves what was missing; False where nobody knows how much that was."""
+    """Whether each remedy saves what was missing; False where nobody knows how much that was, and
+    where the error is of another run."""
     needs: tuple[Message, ...] = ()
     """Facts without which no remedy can be told."""
     notes: tuple[Message, ...] = ()
-    """What was found while looking: another GPU, nothing that is enough, what was not tried."""
+    """What was found while looking: nothing that is enough, what was not tried."""
 
     @property
     def title(self) -> Message:
@@ -97,37 +101,40 @@ def help_for(
     fixes = tuple(_fixes(explanation, plan))
     helps = explanation.on_gpu or explanation.kind in ("host", "worker")
     if plan is None:
-        return Help(fixes, needs=(Message.of("diagnose.oom.needs-plan"),) if helps else ())
+        needs = (Message.of("diagnose.oom.needs-plan"),) if explanation.on_gpu else ()
+        return Help((), fixes, needs=needs)
     before = answer(plan) if facts is not None else None
     if before is None or facts is None:
-        return Help(fixes, needs=(Message.of("diagnose.oom.needs-trace"),) if helps else ())
-    contradicted = tuple(_contradictions(explanation.account, facts, before))
+        return Help((), fixes, needs=(Message.of("diagnose.oom.needs-trace"),) if helps else ())
+    differs = tuple(_contradictions(explanation.account, facts, before))
     if not helps:
-        return Help(fixes, notes=contradicted)
-    trial = _Trial(explanation, plan, before, answer)
+        return Help(differs, fixes)
+    trial = _Trial(explanation, plan, before, answer, other_run=bool(differs))
     tried = [trial.of(one) for one in _candidates(explanation, plan, facts)]
     found = [one for one in tried if one is not None and one.saved > NEXT_TO_NOTHING]
-    notes = list(contradicted)
+    notes = []
     if trial.untraced:
         notes.append(Message.of("diagnose.oom.untraced", changes=list(trial.untraced)))
     if explanation.missing is None:
         lower = tuple(_best_of_each(found, _rank)[:MOST])
         said = "unsized" if lower else f"nothing-lower{_side(explanation)}"
         notes.append(Message.of(f"diagnose.oom.{said}"))
-        return Help(fixes, lower, enough=False, notes=tuple(notes))
+        return Help(differs, fixes, lower, enough=False, notes=tuple(notes))
     asked = max(float(explanation.missing), float(NEXT_TO_NOTHING))
     enough = _best_of_each([one for one in found if one.saved >= asked], _rank)
     if not enough and found:
         largest = _best_of_each(found, lambda one: -one.saved)
         together = _together(trial, sorted(largest, key=_rank), asked)
         if together is not None:
-            notes.append(Message.of("diagnose.oom.only-together"))
-            return Help(fixes, (together,), notes=tuple(notes))
+            if not differs:
+                notes.append(Message.of("diagnose.oom.only-together"))
+            return Help(differs, fixes, (together,), enough=not differs, notes=tuple(notes))
     if not enough:
         most = max((one.saved for one in found), default=0.0)
         id = f"diagnose.oom.nothing-enough{_side(explanation)}"
         notes.append(Message.of(id, missing=asked, most=most))
-    return Help(fixes, tuple(enough[:MOST]), notes=tuple(notes))
+    remedies = tuple(enough[:MOST])
+    return Help(differs, fixes, remedies, enough=not differs, notes=tuple(notes))
 
 
 def _fixes(explanation: Explanation, plan: Plan | None) -> Iterator[Fix]:
@@ -158,7 +165,7 @@ def _candidates(explanation: Explanation, plan: Plan, facts: Facts) -> Iterable[
 
 
 def _contradictions(account: Account, facts: Facts, planned: Report) -> Iterator[Message]:
-    """Yield what of the message cannot be of the plan's run: the GPU's memory, the run's need."""
+    """Yield what of the message cannot be of the plan's run: the GPU's memory, what is needed."""
     gpu = facts.machine.gpu
     if account.total is not None and abs(account.total / gpu.total.value - 1) > ANOTHER_GPU:
         yield Message.of("diagnose.oom.other-gpu", told=account.total,
@@ -168,6 +175,8 @@ def _contradictions(account: Account, facts: Facts, planned: Report) -> Iterator
     needed = (account.allocated or 0) + (asked if asked <= gpu.total.value else 0)
     if account.allocated is not None and needed > ANOTHER_RUN * peak:
         yield Message.of("diagnose.oom.other-run", needed=needed, planned=peak)
+    if account.total is not None and peak > ANOTHER_RUN * account.total:
+        yield Message.of("diagnose.oom.other-need", total=account.total, planned=peak)
 
 
 @dataclass(slots=True)
@@ -178,6 +187,8 @@ class _Trial:
     plan: Plan
     before: Report
     answer: Answer
+    other_run: bool
+    """Whether the error is of another run than the plan's."""
     untraced: list[Message] = field(default_factory=list)
 
     def of(self, change: Variation) -> Remedy | None:
@@ -190,7 +201,7 @@ class _Trial:
             self.untraced.append(change.change)
             return None
         saved = self._held(self.before) - self._held(after)
-        if change.patch.keys() == {"settings.allocator"}:
+        if change.patch.keys() == {"settings.allocator"} and not self.other_run:
             saved = self._defragmented(saved)
         slower, trains = _slower(self.before, after), self.plan.workload.trains
         return Remedy((change.change,), change.patch, saved, slower, change.subject, trains)

@@ -100,6 +100,7 @@ def explanation_as_json(explanation: Explanation, found: Help) -> dict[str, Any]
     account = explanation.account
     names = ("asked", "total", "free", "process", "others", "allocated", "unused", "allowed")
     return {
+        "differs": [_said(each) for each in found.differs],
         "kind": explanation.kind,
         "says": _said(explanation.says),
         "missing_bytes": explanation.missing,

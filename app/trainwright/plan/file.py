@@ -33,10 +33,14 @@ MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """Schema version -> how data of it becomes data of the next; there is only version 1."""
 
 
-def read(source: Path | str, changes: Sequence[str] = ()) -> Plan:
+Changes = Sequence[str | overrides.Change]
+"""Changes of a plan: ``key=value`` as the command line takes them, or read already."""
+
+
+def read(source: Path | str, changes: Changes = ()) -> Plan:
     """Return the plan in a file, or on standard input where ``source`` is ``-``.
 
-    ``changes`` are ``key=value`` overrides as the command line takes them; paths among
+    ``changes`` are overrides; paths among
     them are relative to the working directory, those in the file to its folder.
 
     Raises:
@@ -71,9 +75,7 @@ def naming(source: Path | str) -> Iterator[None]:
         raise UserError.of("plan.in-file", where=_name(source), problem=error.message) from None
 
 
-def parsed(
-    text: str, name: str, *, folder: Path | None = None, changes: Sequence[str] = ()
-) -> Plan:
+def parsed(text: str, name: str, *, folder: Path | None = None, changes: Changes = ()) -> Plan:
     """Return the plan in a text; ``name`` is what errors call it.
 
     Raises:
@@ -84,7 +86,7 @@ def parsed(
         raise UserError.of("plan.empty", where=name)
     if not isinstance(document.data, dict):
         raise UserError.of("plan.not-a-plan", where=name)
-    return _built(document, name, folder, [overrides.parse_change(each) for each in changes])
+    return _built(document, name, folder, _parsed(changes))
 
 
 def from_data(
@@ -92,7 +94,7 @@ def from_data(
     name: str,
     *,
     folder: Path | None = None,
-    changes: Sequence[str] = (),
+    changes: Changes = (),
 ) -> Plan:
     """Return the plan in plain data, as ``json.loads`` gives it; the data stay as they are.
 
@@ -103,7 +105,11 @@ def from_data(
         UserError: the data are not a valid plan; ``name`` is what errors call it.
     """
     document = Document(copy.deepcopy(dict(data)), {})
-    return _built(document, name, folder, [overrides.parse_change(each) for each in changes])
+    return _built(document, name, folder, _parsed(changes))
+
+
+def _parsed(changes: Changes) -> list[overrides.Change]:
+    return [overrides.parse_change(each) if isinstance(each, str) else each for each in changes]
 
 
 def _built(
@@ -118,7 +124,7 @@ def _built(
     def where(place: Place) -> str:
         for change in reversed(changes):
             if change.touches(place):
-                return f"--set {change.text}"
+                return change.text
         return document.where(name, place)
 
     return validated(data, where)

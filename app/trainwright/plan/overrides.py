@@ -1,6 +1,8 @@
 """Single keys set by name: ``settings.micro_batch=8``, as ``--set`` and the form do it."""
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +19,7 @@ class Change:
     place: Place
     value: Any
     text: str
-    """As the person wrote it."""
+    """What errors call it: the option as the person wrote it, or the key alone."""
 
     def touches(self, place: Place) -> bool:
         """Return whether the place lies within what the change sets."""
@@ -33,23 +35,50 @@ def parse_change(text: str) -> Change:
     key, equals, value = text.partition("=")
     if not equals:
         raise UserError.of("plan.change-without-value", text=one_line(text, 80))
-    place = place_of(key.strip())
-    document = parse(value, f"--set {one_line(text, 80)}", above=place)
-    return Change(place, document.data, one_line(text, 80))
+    place = place_of(key.strip(), "--set ")
+    option = f"--set {one_line(text, 80)}"
+    return Change(place, parse(value, option, above=place).data, option)
 
 
-def place_of(key: str) -> Place:
+def changes_of(values: Mapping[str, Any]) -> list[Change]:
+    """Return the changes of plain data by dotted key.
+
+    Raises:
+        UserError: no such key, a value that is not plain data, or an object for a whole section,
+            which would drop the section's other keys.
+    """
+    return [_change(str(key), value) for key, value in values.items()]
+
+
+def _change(key: str, value: Any) -> Change:
+    place = place_of(key)
+    if len(place) == 1 and isinstance(value, Mapping):
+        inner = next(iter(value), next(iter(problems.known_keys(place)), "key"))
+        example = one_line(f"{key}.{inner}", 80)
+        raise UserError.of("plan.section-replaced", key=key, example=example)
+    try:
+        plain = json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        kind = type(value).__name__
+        raise UserError.of("plan.value-not-data", key=key, kind=kind) from None
+    return Change(place, plain, dotted(place))
+
+
+def place_of(key: str, option: str = "") -> Place:
     """Return the place that a dotted key names; ``machine.gpus[0].count``.
+
+    ``option`` is what errors put before the key.
 
     Raises:
         UserError: the schema has no such key.
     """
+    named = option + one_line(key, 80)
     place: list[str | int] = []
     for part in key.split("."):
         name = part.partition("[")[0]
         positions = part[len(name) :]
         if not name or not re.fullmatch(r"(\[[0-9]{1,3}\])*", positions):
-            raise UserError.of("plan.odd-change-key", key=one_line(key, 80))
+            raise UserError.of("plan.odd-change-key", key=named)
         place.append(name)
         place.extend(int(number) for number in re.findall(r"[0-9]+", positions))
     for length in range(1, len(place) + 1):
@@ -57,9 +86,7 @@ def place_of(key: str) -> Place:
         keys = problems.known_keys(tuple(above))
         if isinstance(last, str) and keys and last not in keys:
             problem = problems.unknown_key((*above, last))
-            raise UserError.of(
-                "plan.invalid", where="--set", key=one_line(key, 80), problem=problem, more=""
-            )
+            raise UserError.of("plan.invalid-key", key=named, problem=problem, more="")
     return tuple(place)
 
 

@@ -19,15 +19,17 @@ Details = dict[str, Any]
 def refusal(error: ValidationError, where: Callable[[Place], str]) -> UserError:
     """Return the error for a person; of several, the one to put right first.
 
-    ``where`` names the place of a key: file and line, or the option it came from.
+    ``where`` names the place of a key: file and line, or the option it came from. What is the key
+    itself, or a part of it, is not said twice.
     """
     details: list[Any] = error.errors(include_url=False)
     first = min(details, key=_urgency)
     place = _place(first["loc"])
+    named, key = where(place), dotted(place) or "plan"
     return UserError.of(
-        "plan.invalid",
-        where=where(place),
-        key=dotted(place) or "plan",
+        "plan.invalid-key" if key.startswith(named) else "plan.invalid",
+        where=named,
+        key=key,
         problem=_problem(first, place),
         more=Message.of("plan.more", count=len(details) - 1) if len(details) > 1 else "",
     )

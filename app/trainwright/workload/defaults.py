@@ -4,6 +4,7 @@ The rules are the ones that the fields of ``Settings`` state.
 """
 
 from collections.abc import Iterator
+from math import lcm
 from typing import Any
 
 from trainwright.catalog import GpuRecord, supports
@@ -23,7 +24,7 @@ from trainwright.workload.settings import (
     Strategy,
 )
 from trainwright.workload.sharing import check_sharding, divisors, shard_degree, tensor_degree
-from trainwright.workload.workload import Workload
+from trainwright.workload.workload import FEWEST_ANSWERS, MOST_ANSWERS, Workload
 
 LARGEST_DEFAULT_BATCH = 8
 DEFAULT_WORKERS = 4
@@ -193,6 +194,8 @@ def _refuse_meaningless(settings: Settings, workload: Workload) -> None:
     for key in meaningless(settings, workload):
         if key == "workload.inputs.sequence_length":
             raise UserError.of("workload.length-of-inference", key=key)
+        if key == "workload.rollout" and workload.task in objectives.TASKS:
+            raise UserError.of("workload.needs-objective", key=key, objective="grpo")
         raise UserError.of("workload.meaningless", key=key, task=workload.task)
 
 
@@ -286,10 +289,13 @@ def _batches(settings: Settings, workload: Workload, gpus: int) -> tuple[int, in
     effective = workload.effective_batch
     assert effective is not None, "the schema requires it for training"
     micro, steps = settings.micro_batch, settings.accumulation
+    group = objectives.group_unit(workload)
+    unit = lcm(gpus * (micro or 1) * (steps or 1), group)
+    if effective % group:
+        raise _ungrouped(workload, effective, unit, given=micro is not None and steps is not None)
     if settings.optimizer_in_backward:
         return _all_at_once(settings, effective), 1
     if effective % gpus:
-        unit = gpus * (micro or 1) * (steps or 1)
         raise _inexact("workload.batch-over-gpus", effective, unit, gpus=gpus)
     share = effective // gpus
     if micro is not None and steps is not None:
@@ -308,7 +314,7 @@ def _batches(settings: Settings, workload: Workload, gpus: int) -> tuple[int, in
             raise _inexact(
                 "workload.batch-inexact",
                 effective,
-                given * gpus,
+                lcm(given * gpus, group),
                 key=f"settings.{key}",
                 value=given,
                 count=gpus,
@@ -317,6 +323,21 @@ def _batches(settings: Settings, workload: Workload, gpus: int) -> tuple[int, in
     if micro is None:
         micro = share // steps if steps is not None else largest_divisor(share)
     return micro, share // micro
+
+
+def _ungrouped(workload: Workload, effective: int, unit: int, *, given: bool) -> UserError:
+    """Return the error of answers that are not whole groups.
+
+    It names batches that the GPUs and the given micro-batch divide as well, and sizes of groups.
+    Where micro-batch and accumulation are given, they fix the batch.
+    """
+    writes = workload.writes
+    assert writes is not None, "only its answers come in groups"
+    sizes = _near_divisors(effective * writes.updates, writes.generations)
+    groups = [size for size in sizes if FEWEST_ANSWERS <= size <= MOST_ANSWERS]
+    said = "" if not groups else "-fixed" if given else "-or"
+    values = {"key": "workload.effective_batch", "group": writes.generations, "groups": groups}
+    return _inexact(f"workload.whole-groups{said}", effective, unit, **values)
 
 
 def _all_at_once(settings: Settings, effective: int) -> int:

@@ -1,6 +1,7 @@
 """What a workload with an objective of its own asks of its other keys, and of the settings."""
 
 from collections.abc import Iterator, Mapping
+from math import gcd
 
 from trainwright.messages import UserError
 from trainwright.workload.settings import (
@@ -108,7 +109,6 @@ def check(settings: Settings, workload: Workload) -> None:
     for key, (value, known) in asked.items():
         if value is not None and value not in known:
             raise _unsuitable(key, value, ", ".join(known), workload)
-    _check_groups(workload)
     if workload.inputs.images is not None:
         raise UserError.of(
             "workload.objective-of-text",
@@ -117,17 +117,13 @@ def check(settings: Settings, workload: Workload) -> None:
         )
 
 
-def _check_groups(workload: Workload) -> None:
-    """Check that the answers written at once are whole groups, as TRL wants them."""
-    writes, effective = workload.writes, workload.effective_batch
-    if writes is None or effective is None or not effective * writes.updates % writes.generations:
-        return
-    group = writes.generations
-    below = effective // group * group
-    values = {"effective": effective, "group": group}
-    nearest = [near for near in (below, below + group) if near]
-    key = "workload.effective_batch"
-    raise UserError.of("workload.whole-groups", key=key, nearest=nearest, **values)
+def group_unit(workload: Workload) -> int:
+    """Return what the effective batch is a multiple of, so that answers are whole groups.
+
+    TRL wants the answers written at once, which are those of all updates, to be whole groups.
+    """
+    writes = workload.writes
+    return writes.generations // gcd(writes.generations, writes.updates) if writes else 1
 
 
 def _unsuitable(key: str, value: str, instead: str, workload: Workload) -> UserError:

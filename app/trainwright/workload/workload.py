@@ -137,10 +137,16 @@ class Lora(Frozen):
         return () if self.targets == ALL_LINEAR else self.targets
 
 
+FEWEST_ANSWERS = 2
+"""To a prompt: TRL's GRPO compares them, and refuses one alone."""
+MOST_ANSWERS = 4096
+"""To a prompt; assumed."""
+
+
 class Rollout(Frozen):
     """How often grpo writes answers, and how many; the names in brackets are TRL's."""
 
-    generations: Annotated[int, Field(ge=2, le=4096)] = 8
+    generations: Annotated[int, Field(ge=FEWEST_ANSWERS, le=MOST_ANSWERS)] = 8
     """Answers to each prompt, whose rewards are compared (``num_generations``)."""
     updates: Annotated[int, Field(ge=1, le=1024)] = 1
     """Optimizer steps that go once through the answers written at once

@@ -33,13 +33,16 @@ def test_a_refused_line_is_answered_and_the_next_one_too(trainwright):
         "not JSON\n",
         '{"settings.micro_batch": NaN}\n',
         '{"id": 1, "id": 2}\n',
+        {"settings": {"micro_batch": 2}},
         "\n",
         {"settings.micro_batch": 4},
     ]
-    *refused, last = answers(trainwright, lines, PLAN)
+    *refused, section, last = answers(trainwright, lines, PLAN)
     assert refused[0] == {"id": 7, "error": refused[0]["error"]}
     assert "did you mean micro_batch?" in refused[0]["error"]
     assert ["not a JSON object" in one["error"] for one in refused] == [False, True, True, True]
+    assert section["error"].startswith("settings: ")
+    assert "settings.micro_batch" in section["error"]
     assert last["memory"]
 
 

@@ -7,6 +7,7 @@ import pytest
 from trainwright.advise.whatif import SAME
 from trainwright.diagnose.memory_remedies import Help, Remedy, help_for
 from trainwright.diagnose.outofmemory import explain
+from trainwright.diagnose.report import explanation_as_json
 from trainwright.messages import LANGUAGES, render
 from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts, evaluate, resolve
@@ -78,6 +79,10 @@ def test_checkpointing_that_is_on_and_an_optimizer_with_more_state_are_not_propo
 LLAMA = {"task": "lora", "inputs": {"sequence_length": 2048}, "effective_batch": 64}
 
 
+OF_ITS_OWN = plan(preset="llama-3.1-8b", workload=LLAMA, micro_batch=2)
+"""Needs about what the GPU of ``full`` has."""
+
+
 def changes(remedies: tuple[Remedy, ...]) -> list[tuple[str, Any]]:
     """Return the first key and value of each remedy, in order."""
     return [min(one.patch.items()) for one in remedies]
@@ -143,9 +148,9 @@ def test_changes_that_are_enough_only_together_are_joined() -> None:
 
 
 def test_a_run_on_another_gpu_than_the_plans_is_said() -> None:
-    ids = {note.id for note in found(full(0.25, total=79.0), plan()).notes}
+    ids = {said.id for said in found(full(0.25, total=79.0), plan()).differs}
     assert "diagnose.oom.other-gpu" in ids
-    assert "diagnose.oom.other-gpu" not in {n.id for n in found(full(0.25), plan()).notes}
+    assert "diagnose.oom.other-gpu" not in {said.id for said in found(full(0.25), plan()).differs}
 
 
 SHARED = (
@@ -158,14 +163,27 @@ SHARED = (
 
 def test_an_error_that_cannot_be_the_plans_run_is_said() -> None:
     def said(text: str) -> set[str]:
-        return {note.id for note in found(text, plan()).notes} & {
-            "diagnose.oom.other-gpu", "diagnose.oom.other-run"
-        }  # fmt: skip
+        return {each.id for each in found(text, plan()).differs}
 
     assert said(SHARED.format("79.25", "1.50")) == {"diagnose.oom.other-gpu"}
     assert said(full(0.25)) == {"diagnose.oom.other-run"}  # gpt2 does not fill 22 GiB
     computed = full(0.25).replace("allocate 1.25 GiB", "allocate 900000.00 GiB")
     assert said(computed.replace("22.02 GiB is alloc", "1.00 GiB is alloc")) == set()
+
+
+def test_changes_are_not_called_enough_for_the_error_of_another_run() -> None:
+    text = full(0.25).replace("0 bytes is reserved", "4.81 GiB is reserved")
+    run = plan("rtx-3060-12gb", preset="llama-3.1-8b", micro_batch=1, checkpointing="none",
+               workload={"effective_batch": 8})  # fmt: skip
+    help_ = found(text, run)
+    assert [said.id.removeprefix("diagnose.oom.") for said in help_.differs] == [
+        "other-gpu", "other-need"
+    ]  # fmt: skip
+    assert help_.remedies
+    assert "enough" not in render(help_.title, "en")
+    assert "diagnose.oom.only-together" not in {note.id for note in help_.notes}
+    assert not [one for one in help_.remedies if abs(one.saved / GIB - 4.81) < 0.01]
+    assert next(iter(explanation_as_json(explain(text), help_))) == "differs"
 
 
 def test_system_memory_is_given_back_by_what_takes_it() -> None:
@@ -189,7 +207,7 @@ def test_what_lowers_the_peak_is_not_called_enough_where_no_size_is_told(text: s
     assert help_.remedies
     assert "enough" not in render(help_.title, "en")
     assert "diagnose.oom.unsized" in [note.id for note in help_.notes]
-    assert "are enough" in render(found(full(0.25), plan()).title, "en")
+    assert "are enough" in render(found(full(0.96), OF_ITS_OWN).title, "en")
 
 
 @pytest.mark.parametrize(
@@ -212,10 +230,23 @@ def test_without_a_plan_the_advice_is_general_and_the_missing_facts_are_named() 
     assert help_for(explain("nothing of the kind")) == Help()
 
 
+def test_without_a_plan_a_process_that_the_system_killed_asks_for_no_gpu() -> None:
+    killed = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."
+    for text in (killed, "train.sh: line 1: 7 Killed python x.py"):
+        assert explain(text).kind in ("host", "worker")
+        assert not help_for(explain(text)).needs
+        assert help_for(explain(text)).fixes
+
+
+@pytest.mark.parametrize("text", ["", " \n\n"])
+def test_a_text_without_words_is_called_empty(text: str) -> None:
+    assert "no text" in render(explain(text).says, "en")
+
+
 def test_help_is_said_in_both_languages() -> None:
     help_ = found(full(1), plan())
     for language in LANGUAGES:
-        for message in (*(one.sentence for one in help_.remedies), *help_.notes):
+        for message in (*(one.sentence for one in help_.remedies), *help_.notes, *help_.differs):
             said = render(message, language)
             assert "diagnose." not in said
             assert "advise." not in said

@@ -103,13 +103,37 @@ def test_what_a_policy_is_compared_with_follows_from_the_task(
         ({"memory_share": 0.4}, {"objective": "grpo"}, "settings.memory_share"),
         ({"generation": "vllm"}, {"objective": "dpo"}, "settings.generation"),
         ({}, {"inputs": {"new_tokens": 8}}, "workload.inputs.new_tokens"),
-        ({}, {"rollout": {"generations": 4}}, "workload.rollout"),
+        ({}, {"rollout": {"generations": 4}}, "set workload.objective: grpo"),
     ],
 )
 def test_what_an_objective_does_not_go_with_is_refused_in_one_line(
     settings: dict[str, Any], rest: dict[str, Any], said: str
 ) -> None:
     assert said in refusal(settings, **rest)
+
+
+@pytest.mark.parametrize(
+    ("settings", "rest", "batches", "groups"),
+    [
+        ({"micro_batch": 8}, {"effective_batch": 64}, [48, 72], [4, 8]),
+        ({"micro_batch": 8}, {"effective_batch": 66}, [48, 72], []),
+        ({"accumulation": 4}, {"effective_batch": 64, "gpus": 2}, [48, 72], [4, 8]),
+        ({}, {"effective_batch": 33, "gpus": 2, "rollout": {"generations": 3}}, [30, 36], []),
+        ({"micro_batch": 8, "accumulation": 8}, {"effective_batch": 64}, [], [4, 8]),
+        ({}, {"effective_batch": 1}, [6], []),
+    ],
+)
+def test_a_refused_batch_of_answers_names_what_is_then_accepted(
+    settings: dict[str, Any], rest: dict[str, Any], batches: list[int], groups: list[int]
+) -> None:
+    asked = {"objective": "grpo", "rollout": {"generations": 6}} | rest
+    said = refusal(settings, **asked)
+    assert not batches or f"{', '.join(map(str, batches))}" in said
+    assert not groups or f"generations to one of: {', '.join(map(str, groups))}" in said
+    for batch in batches:
+        settle(settings, **asked | {"effective_batch": batch})
+    for group in groups:
+        settle(settings, **asked | {"rollout": {"generations": group}})
 
 
 def refusal(settings: dict[str, Any] | None = None, **rest: Any) -> str:

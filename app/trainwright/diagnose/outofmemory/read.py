@@ -121,7 +121,8 @@ def explain(text: str) -> Explanation:
     found = glued if glued is not None and _sizes(glued) > _sizes(spaced) else spaced
     raised = _raised(held)
     if found is None or (raised is not None and found.says.id == LAUNCHER):
-        return raised or Explanation("none", Message.of("diagnose.oom.none"), Account())
+        said = "none" if any(map(str.strip, held)) else "empty"
+        return raised or Explanation("none", Message.of(f"diagnose.oom.{said}"), Account())
     return found
 
 

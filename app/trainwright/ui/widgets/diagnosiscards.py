@@ -242,6 +242,11 @@ class ErrorCard(Surface):
     ) -> None:
         """``found`` is None while remedies are evaluated; ``changed``: the plan is another now."""
         super().__init__(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.M)
+        if found is not None and found.differs and not changed:
+            self.column.addWidget(Heading(Message.of("diagnose.differs")))
+            for message in found.differs:
+                self.column.addWidget(Label(message, wrap=True))
+            self.column.addWidget(Hairline())
         head = QHBoxLayout()
         head.setSpacing(tokens.S)
         head.addWidget(_Mark("na" if explanation.kind == "none" else "no"), 0, _TOP)
