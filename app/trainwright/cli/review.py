@@ -20,14 +20,14 @@ from trainwright.messages.units import gib, percent
 from trainwright.plan import file
 from trainwright.plan.evaluate import Facts, evaluate
 from trainwright.plan.limits import with_limits
-from trainwright.plan.report import Report
+from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
 from trainwright.quoting import dotted, json_text, one_line
 from trainwright.review import Review, review, sources
 from trainwright.review import reviewing as reviews
 from trainwright.review.apply import write
 from trainwright.review.finding import Change, Finding
-from trainwright.review.planning import GPUS
+from trainwright.review.planning import GPUS, Asked
 from trainwright.review.report import as_json
 from trainwright.workload.settings import Effect
 
@@ -127,7 +127,7 @@ def show_review(screen: "Screen", found: Review) -> None:
         from trainwright.cli.estimateview import STYLES as COLOURS
         from trainwright.plan.saying import verdict
 
-        if found.undecided is None:
+        if found.undecided is None or found.report.verdict is Verdict.CANNOT_CHECK:
             mark, style = VERDICTS[found.report.verdict], COLOURS[found.report.verdict]
             screen.line(f"{mark} {screen.text(verdict(found.report))}", style)
         if (note := reviews.nearby(found.report)) is not None:
@@ -147,7 +147,7 @@ def show_review(screen: "Screen", found: Review) -> None:
     _show_bullets(
         screen,
         "cli.review.asked",
-        [_asked(one.key, one.taken, one.default_of) for one in found.planned.asked],
+        [_asked(one) for one in found.planned.asked],
     )
     _show_bullets(screen, "cli.review.not-planned", [*found.planned.not_planned, *found.run.absent])
     left = [
@@ -165,13 +165,16 @@ def _at(name: str, line: int | None) -> str:
     return f"{name}:{line}" if line else name
 
 
-def _asked(key: str, taken: Any, default_of: str | None) -> Message:
+def _asked(one: Asked) -> Message:
+    key, taken, default_of = one.key, one.taken, one.default_of
     if taken is None:
         return Message.of("cli.review.asked-needed", key=key)
     if key == GPUS:
         return Message.of("cli.review.asked-gpus", count=taken)
     if taken == "preset":
         return Message.of("cli.review.asked-usual", key=key)
+    if one.why is not None:
+        return Message.of(f"cli.review.asked-{one.why}", key=key, value=str(taken))
     id = "cli.review.asked-ours" if default_of is None else "cli.review.asked-default"
     return Message.of(id, key=key, value=str(taken), tool=default_of or "")
 

@@ -15,7 +15,7 @@ from trainwright.plan import overrides
 from trainwright.plan.evaluate import Facts as PlanFacts
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
-from trainwright.plan.serving import SHARE_SMALL, WAITS
+from trainwright.plan.serving import NO_TENSOR_PARALLEL, SHARE_SMALL, TENSOR_PARALLEL, WAITS
 from trainwright.review import rules_keys, rules_model, rules_run
 from trainwright.review.case import Case, found
 from trainwright.review.edits import edited
@@ -91,10 +91,12 @@ class Review:
     def undecided(self) -> Message | None:
         """Why nobody can tell whether the run fits, though there are figures; None where they do.
 
-        Those of a nearby step may be too close, and what is offloaded is counted.
+        Those of a nearby step may be too close, what is offloaded is counted, and a server's
+        split over several GPUs is not.
         """
-        ids = ("review.rule.memory-close", "review.rule.memory-offload")
-        return next((one.message for one in self.findings if one.message.id in ids), None)
+        ids = ("review.rule.memory-close", "review.rule.memory-offload", TENSOR_PARALLEL)
+        of_memory = (one.message for one in self.findings if one.rule == "memory")
+        return next((message for message in of_memory if message.id in ids), None)
 
     @property
     def not_understood(self) -> tuple[Unread, ...]:
@@ -226,9 +228,14 @@ def _memory(case: Case) -> list[Finding]:
     values = {"used": memory.device_used_p95.value, "total": memory.device_total.value}
     if close(report):
         return [Finding("memory", "risk", Message.of("review.rule.memory-close", **values))]
+    whole = (TENSOR_PARALLEL, NO_TENSOR_PARALLEL)
+    split = next((note for note in report.notes if note.id in whole), None)
+    shares = case.facts.value("tensor", 1) > 1  # what one GPU holds is not what the run needs
+    if report.verdict is Verdict.CANNOT_CHECK and split is not None:
+        return [Finding("memory", "risk", split)]
     if report.verdict is Verdict.QUEUES:
         wait = next(note for note in report.notes if note.id == WAITS)
-        return [Finding("requests-wait", "risk", wait)]
+        return [Finding("requests-wait", "risk", split if split and shares else wait)]
     if report.verdict not in (Verdict.NO, Verdict.TIGHT, Verdict.SPILLS):
         return []
     if offloads(case.facts):
@@ -239,6 +246,8 @@ def _memory(case: Case) -> list[Finding]:
         changes = case.setting("memory_share", float(str(small.values["least"])))
         return [found("share-small", level, share, changes, **small.values)]
     message = Message.of(f"review.rule.memory-{report.verdict.value}", **values)
+    if split is not None and shares:
+        message = split
     return [Finding("memory", level, message)]
 
 

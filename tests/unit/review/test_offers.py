@@ -148,6 +148,44 @@ def test_a_small_share_is_enlarged_with_the_weights_that_need_it(reviewed: Revie
     assert any("--gpu-memory-utilization" in key for keys in kept for key in keys)
 
 
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct-AWQ", "int4"),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", "int8"),
+        ("neuralmagic/Meta-Llama-3.1-8B-Instruct-FP8", "fp8"),
+        ("unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit", "nf4"),
+        ("nm/Meta-Llama-3.1-8B-Instruct-w4a16", "int4"),
+    ],
+)
+def test_weights_in_the_name_of_a_served_model_count(
+    reviewed: Reviewed, name: str, weights: str
+) -> None:
+    line = f"vllm serve {name} --max-model-len 4096"
+    said = json.loads(reviewed(line, "--machine", "rtx-4090")[1])
+    assert said["plan"]["settings"]["quantization"] == weights
+    assert "settings.quantization" in [one["key"] for one in said["asked"]]
+
+
+def test_tensor_parallel_serving_is_not_judged_by_one_gpu(reviewed: Reviewed) -> None:
+    line = "vllm serve Qwen/Qwen2.5-14B --tensor-parallel-size 2 --max-model-len 4096"
+    code, text = reviewed(line, "--machine", "rtx-4090:2")
+    said = json.loads(text)
+    assert (code, said["estimate"]["verdict"]) == (1, "cannot-check")
+    assert [one["level"] for one in said["findings"] if one["rule"] == "memory"] == ["risk"]
+    assert not any("settings.tensor_degree" in one for one in said["not_planned"])
+    larger = json.loads(reviewed(line.replace("14B", "32B"), "--machine", "rtx-4090:2")[1])
+    error = next(one for one in larger["findings"] if one["level"] == "error")
+    assert "all 2 GPUs" in error["message"]
+
+
+def test_the_most_requests_of_a_server_are_those_at_once(reviewed: Reviewed) -> None:
+    line = SERVED.replace("65536", "4096")
+    said = json.loads(reviewed(f"{line} --max-num-seqs 8", "--machine", "h100-80gb")[1])
+    assert said["plan"]["workload"]["inputs"]["concurrent"] == 8
+    assert not said["not_planned"]
+
+
 def test_where_a_nearby_step_cannot_decide_the_answer_is_not_yes(
     tmp_path: Path, reviewed: Reviewed
 ) -> None:
