@@ -15,6 +15,7 @@ from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.terminal import Terminal
+from trainwright.machine.choice import MOST_PIECES
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import gib, percent
 from trainwright.plan import file
@@ -38,7 +39,7 @@ MARKS = {"error": "✗", "risk": "△"}
 STYLES = {"error": "bold red", "risk": "bold yellow", "way": "bold", "gain": "green"}
 _SECONDS = 0.7
 """Of computing for changes that are worth trying; assumed, so that a review takes 2 s."""
-_COUNTED = re.compile(r"(.+):([1-9][0-9]?)")
+_COUNTED = re.compile(r"(.+):(-?[0-9]+)", re.ASCII)
 
 
 @click.command(cls=Command, help="cli.review.summary")
@@ -108,12 +109,18 @@ def _changes(plan: Plan, facts: Facts, report: Report) -> tuple[tuple[WhatIf, ..
 
 
 def machine_named(text: str) -> Mapping[str, Any]:
-    """Return the plan's section of ``local`` or ``GPU[:COUNT]``."""
+    """Return the plan's section of ``local`` or ``GPU[:COUNT]``.
+
+    Raises:
+        UserError: the count is not one that a machine may have.
+    """
     if text == "local":
         return {"local": True}
     found = _COUNTED.fullmatch(text)
     if found is None:
         return {"gpus": [{"id": text}]}
+    if found[2] not in map(str, range(1, MOST_PIECES + 1)):
+        raise UserError.of("cli.review.machine-count", value=found[2], most=MOST_PIECES)
     return {"gpus": [{"id": found[1], "count": int(found[2])}]}
 
 

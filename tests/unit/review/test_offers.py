@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from trainwright.cli.run import run
-from trainwright.messages import UserError
+from trainwright.messages import Message, UserError, render
 from trainwright.profile import store
 
 AXOLOTL = """\
@@ -127,6 +127,16 @@ def test_a_machine_that_is_not_known_is_refused(
     path = tmp_path / "a.yml"
     path.write_text(AXOLOTL, encoding="utf-8")
     assert reviewed(str(path), "--machine", machine)[0] == 2
+
+
+def test_numbers_out_of_range_are_refused_in_plain_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.yml"
+    path.write_text(AXOLOTL, encoding="utf-8")
+    assert run(["review", str(path), "--machine", "rtx-3090:0"], lambda _path: 0) == 2
+    assert "must be at least 1" in " ".join(capsys.readouterr().err.split())
+    assert "1 way or gain" in render(Message.of("review.no-offer", number=9, count=1), "en")
 
 
 SERVED = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 65536"
