@@ -17,6 +17,7 @@ from trainwright.review.facts import AUTO, Facts
 from trainwright.review.files import Source
 from trainwright.review.kinds import KINDS
 from trainwright.review.modelsource import model_of, targets_of, unknown_model, usual_of
+from trainwright.review.precision import precision_of
 from trainwright.review.serving import most_requests, named_weights
 from trainwright.workload import objectives
 from trainwright.workload.recipes import RECIPES
@@ -358,7 +359,7 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         found["optimizer_implementation"] = "foreach"
     for name in _OF_PLANS:
         found[name] = facts.value(name)
-    found["precision"] = _precision(facts, kind)
+    found["precision"] = precision_of(facts, kind)
     found["recipe"] = _recipe(facts)
     if objective_of(facts):  # the objective has a recipe, whose head makes the loss
         found["recipe"] = found["cross_entropy"] = None
@@ -421,23 +422,6 @@ def offloads(facts: Facts) -> tuple[str, ...]:
         return ()
     names = ("offload_params", "offload_optimizer")
     return tuple(name for name in names if facts.value(name) not in (None, False, "none"))
-
-
-def _precision(facts: Facts, kind: str) -> str | None:
-    precision: str | None = facts.value("precision")
-    weights: str | None = facts.value("weights_dtype")
-    if facts.value("no_autocast") and not facts.given("precision"):
-        precision = "fp32"
-    if precision == "fp32" and facts.value("tf32"):
-        return "tf32"
-    if kind in ("full", "pretrain") and precision in ("bf16-mixed", "fp16-mixed"):
-        # No fp32 copy of the weights is kept where they are loaded in 16 bits.
-        low = str(precision).removesuffix("-mixed")
-        if weights in (low, "compute"):
-            return low
-    if precision == "fp32" and weights in ("bf16", "fp16"):
-        return weights  # no autocast: all is computed as it is kept
-    return precision
 
 
 def checkpointing(facts: Facts) -> str | None:

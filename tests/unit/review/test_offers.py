@@ -52,6 +52,9 @@ def test_a_misfit_lists_ways_out_in_its_own_keys(tmp_path: Path, reviewed: Revie
     found = json.loads(reviewed(str(path), "--machine", "rtx-3090")[1])
     assert [one["rule"] for one in found["findings"] if one["level"] == "error"] == ["memory"]
     ways = [one for one in found["findings"] if one["level"] == "way"]
+    named = [ways[0]["message"].find(key) for key in ("micro_batch", "checkpointing", "cross_")]
+    assert -1 not in named
+    assert named == sorted(named)  # the largest first
     keys = {change["key"]: change["value"] for change in ways[0]["changes"]}
     assert keys["gradient_checkpointing"] is True
     assert keys["micro_batch_size"] * keys["gradient_accumulation_steps"] == 8
@@ -148,6 +151,17 @@ def test_a_server_that_does_not_fit_gets_its_own_options(reviewed: Reviewed) -> 
     said = {key.partition(" ")[0]: one["effect"] for one in ways for key in one["beyond"]}
     assert said["--max-model-len"] == "different"
     assert said["--quantization"] == said["--kv-cache-dtype"] == "nearly"
+
+
+def test_ways_out_of_a_server_are_in_the_words_of_its_engine(reviewed: Reviewed) -> None:
+    line = "vllm serve Qwen/Qwen2.5-32B --max-model-len 4096"
+    found = json.loads(reviewed(line, "--machine", "rtx-4090")[1])["findings"]
+    ways = [one for one in found if one["level"] == "way"]
+    said = "checkpoint of the model in 4 bits (AWQ, GPTQ)"
+    assert sum(said in one["message"] for one in ways) == 1
+    beyond = [key for one in ways for key in one["beyond"]]
+    assert "--model Qwen/Qwen2.5-7B" in beyond
+    assert not [key for key in beyond if key.startswith(("quantization=", "model."))]
 
 
 def test_a_small_share_is_enlarged_with_the_weights_that_need_it(reviewed: Reviewed) -> None:
