@@ -1,5 +1,6 @@
 """What the files of a server say apart from its settings: weights by name, and requests at once."""
 
+from trainwright.plan.serving import MOST_REQUESTS
 from trainwright.review.facts import Facts
 from trainwright.review.names import quantization_of
 
@@ -13,7 +14,10 @@ def named_weights(facts: Facts) -> str | None:
 def most_requests(facts: Facts) -> int | None:
     """Return the requests that a server runs at once at most; None where its file does not say.
 
-    llama.cpp divides its context among them, so that theirs are not requests of a whole context.
+    A plan may name no more than ``MOST_REQUESTS``. llama.cpp divides its context among them, so
+    that theirs are not requests of a whole context.
     """
     fact = next(iter(facts.given("most_requests")), None)
-    return int(fact.value) if fact is not None and fact.kind != "llama-server" else None
+    if fact is None or fact.kind == "llama-server":
+        return None
+    return min(int(fact.value), MOST_REQUESTS)

@@ -208,6 +208,8 @@ def test_the_most_requests_of_a_server_are_those_at_once(reviewed: Reviewed) -> 
     said = json.loads(reviewed(f"{line} --max-num-seqs 8", "--machine", "h100-80gb")[1])
     assert said["plan"]["workload"]["inputs"]["concurrent"] == 8
     assert not said["not_planned"]
+    most = json.loads(reviewed(f"{line} --max-num-seqs 200000", "--machine", "h100-80gb")[1])
+    assert not [one for one in most["findings"] if one["level"] == "error"]
 
 
 def test_where_a_nearby_step_cannot_decide_the_answer_is_not_yes(
