@@ -2,6 +2,8 @@
 
 import pytest
 
+from trainwright.messages import render
+from trainwright.ui import foreign
 from trainwright.ui.widgets.base import Label
 from trainwright.ui.widgets.buttons import Button
 
@@ -87,3 +89,11 @@ def test_another_language_shows_the_same_review(opened, tmp_path, qtbot):
     reviewed(window, tmp_path / "run.yml", qtbot)
     window.switch_language()
     assert "run.yml:7" in said(window.screen_named("review"))
+
+
+def test_what_the_name_of_a_served_model_says_is_an_assumption(tmp_path):
+    path = tmp_path / "serve.sh"
+    path.write_text("vllm serve Qwen/Qwen2.5-7B-AWQ --max-num-seqs 8\n", encoding="utf-8")
+    said = [render(note, "en") for note in foreign.notes(foreign.read([path], None))]
+    assert "settings.quantization: int4 is taken, as a word of the model's name says." in said
+    assert not any("not in the files" in note and "concurrent" in note for note in said)

@@ -15,19 +15,20 @@ from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.terminal import Terminal
+from trainwright.machine.choice import MOST_PIECES
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import gib, percent
 from trainwright.plan import file
 from trainwright.plan.evaluate import Facts, evaluate
 from trainwright.plan.limits import with_limits
-from trainwright.plan.report import Report
+from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
 from trainwright.quoting import dotted, json_text, one_line
 from trainwright.review import Review, review, sources
 from trainwright.review import reviewing as reviews
 from trainwright.review.apply import write
 from trainwright.review.finding import Change, Finding
-from trainwright.review.planning import GPUS
+from trainwright.review.planning import GPUS, Asked
 from trainwright.review.report import as_json
 from trainwright.workload.settings import Effect
 
@@ -38,7 +39,7 @@ MARKS = {"error": "✗", "risk": "△"}
 STYLES = {"error": "bold red", "risk": "bold yellow", "way": "bold", "gain": "green"}
 _SECONDS = 0.7
 """Of computing for changes that are worth trying; assumed, so that a review takes 2 s."""
-_COUNTED = re.compile(r"(.+):([1-9][0-9]?)")
+_COUNTED = re.compile(r"(.+):(-?[0-9]+)", re.ASCII)
 
 
 @click.command(cls=Command, help="cli.review.summary")
@@ -108,12 +109,18 @@ def _changes(plan: Plan, facts: Facts, report: Report) -> tuple[tuple[WhatIf, ..
 
 
 def machine_named(text: str) -> Mapping[str, Any]:
-    """Return the plan's section of ``local`` or ``GPU[:COUNT]``."""
+    """Return the plan's section of ``local`` or ``GPU[:COUNT]``.
+
+    Raises:
+        UserError: the count is not one that a machine may have.
+    """
     if text == "local":
         return {"local": True}
     found = _COUNTED.fullmatch(text)
     if found is None:
         return {"gpus": [{"id": text}]}
+    if found[2] not in map(str, range(1, MOST_PIECES + 1)):
+        raise UserError.of("cli.review.machine-count", value=found[2], most=MOST_PIECES)
     return {"gpus": [{"id": found[1], "count": int(found[2])}]}
 
 
@@ -127,7 +134,7 @@ def show_review(screen: "Screen", found: Review) -> None:
         from trainwright.cli.estimateview import STYLES as COLOURS
         from trainwright.plan.saying import verdict
 
-        if found.undecided is None:
+        if found.undecided is None or found.report.verdict is Verdict.CANNOT_CHECK:
             mark, style = VERDICTS[found.report.verdict], COLOURS[found.report.verdict]
             screen.line(f"{mark} {screen.text(verdict(found.report))}", style)
         if (note := reviews.nearby(found.report)) is not None:
@@ -147,7 +154,7 @@ def show_review(screen: "Screen", found: Review) -> None:
     _show_bullets(
         screen,
         "cli.review.asked",
-        [_asked(one.key, one.taken, one.default_of) for one in found.planned.asked],
+        [_asked(one) for one in found.planned.asked],
     )
     _show_bullets(screen, "cli.review.not-planned", [*found.planned.not_planned, *found.run.absent])
     left = [
@@ -165,13 +172,16 @@ def _at(name: str, line: int | None) -> str:
     return f"{name}:{line}" if line else name
 
 
-def _asked(key: str, taken: Any, default_of: str | None) -> Message:
+def _asked(one: Asked) -> Message:
+    key, taken, default_of = one.key, one.taken, one.default_of
     if taken is None:
         return Message.of("cli.review.asked-needed", key=key)
     if key == GPUS:
         return Message.of("cli.review.asked-gpus", count=taken)
     if taken == "preset":
         return Message.of("cli.review.asked-usual", key=key)
+    if one.why is not None:
+        return Message.of(f"cli.review.asked-{one.why}", key=key, value=str(taken))
     id = "cli.review.asked-ours" if default_of is None else "cli.review.asked-default"
     return Message.of(id, key=key, value=str(taken), tool=default_of or "")
 

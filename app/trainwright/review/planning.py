@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from trainwright.machine.choice import MOST_PIECES
 from trainwright.messages import Message, UserError
@@ -17,6 +17,8 @@ from trainwright.review.facts import AUTO, Facts
 from trainwright.review.files import Source
 from trainwright.review.kinds import KINDS
 from trainwright.review.modelsource import model_of, targets_of, unknown_model, usual_of
+from trainwright.review.precision import precision_of
+from trainwright.review.serving import most_requests, named_weights
 from trainwright.workload import objectives
 from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import StrategyWord
@@ -40,6 +42,8 @@ class Asked:
     """None where nothing can be: there is no plan without it."""
     default_of: str | None = None
     """The tool whose default it is; None where it is ours."""
+    why: Literal["name", "most"] | None = None
+    """What a file says that it is taken from: a word of the model's name, or an upper limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,10 @@ def planned(
     data["workload"] = _workload(facts, asked, model, gpus)
     data["machine"] = dict(machine)
     data["settings"] = _settings(facts, data["workload"]["task"])
+    served = data["workload"]["task"] == "infer" and "quantization" not in data["settings"]
+    if served and (weights := named_weights(facts)) is not None:
+        data["settings"]["quantization"] = weights
+        asked.append(Asked("settings.quantization", weights, why="name"))
     asked += _guessed(facts)
     for text in changes:
         overrides.apply(data, overrides.parse_change(text))
@@ -300,8 +308,9 @@ def _served(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
         inputs = {"prompt_tokens": max(1, context - answer), "new_tokens": answer}
     else:
         asked.append(Asked("workload.inputs.prompt_tokens", "preset"))
-    asked.append(Asked("workload.inputs.concurrent", 1))
-    inputs["concurrent"] = 1
+    most = most_requests(facts)
+    inputs["concurrent"] = most or 1
+    asked.append(Asked("workload.inputs.concurrent", most or 1, why="most" if most else None))
     return {"task": "infer", "inputs": inputs}
 
 
@@ -350,7 +359,7 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         found["optimizer_implementation"] = "foreach"
     for name in _OF_PLANS:
         found[name] = facts.value(name)
-    found["precision"] = _precision(facts, kind)
+    found["precision"] = precision_of(facts, kind)
     found["recipe"] = _recipe(facts)
     if objective_of(facts):  # the objective has a recipe, whose head makes the loss
         found["recipe"] = found["cross_entropy"] = None
@@ -415,23 +424,6 @@ def offloads(facts: Facts) -> tuple[str, ...]:
     return tuple(name for name in names if facts.value(name) not in (None, False, "none"))
 
 
-def _precision(facts: Facts, kind: str) -> str | None:
-    precision: str | None = facts.value("precision")
-    weights: str | None = facts.value("weights_dtype")
-    if facts.value("no_autocast") and not facts.given("precision"):
-        precision = "fp32"
-    if precision == "fp32" and facts.value("tf32"):
-        return "tf32"
-    if kind in ("full", "pretrain") and precision in ("bf16-mixed", "fp16-mixed"):
-        # No fp32 copy of the weights is kept where they are loaded in 16 bits.
-        low = str(precision).removesuffix("-mixed")
-        if weights in (low, "compute"):
-            return low
-    if precision == "fp32" and weights in ("bf16", "fp16"):
-        return weights  # no autocast: all is computed as it is kept
-    return precision
-
-
 def checkpointing(facts: Facts) -> str | None:
     """Return which activations are made again, as a plan says it."""
     found: str | None = facts.value("checkpointing")
@@ -447,7 +439,7 @@ def checkpointing(facts: Facts) -> str | None:
 
 _NOT_COUNTED = (
     *("modules_to_save", "low_rank_gradients", "unsloth", "cpu_checkpointing", "zero_buffers"),
-    *("bucket_size", "gather_bucket_size", "most_requests", "offload_gib"),
+    *("bucket_size", "gather_bucket_size", "offload_gib"),
 )
 """Facts that change memory or time, and that no plan says."""
 _OF_ANSWERS = ("generations", "uses_vllm", "vllm_share")
@@ -462,6 +454,7 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
     writes = objective_of(facts) == "grpo"
     names = _NOT_COUNTED if writes else (*_NOT_COUNTED, *_OF_ANSWERS)
     given = [fact for name in names for fact in facts.given(name)]
+    given += [] if most_requests(facts) else facts.given("most_requests")
     if keys := list(dict.fromkeys(f.key for f in given if f.value not in (AUTO, False, None))):
         yield Message.of("review.not-planned.keys", count=len(keys), keys=keys)
     objective = facts.value("objective")
@@ -477,9 +470,10 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
         yield Message.of("review.not-planned.freeze")
     for name in offloads(facts):
         yield Message.of(f"review.not-planned.{name.replace('_', '-')}")
-    if (degree := facts.value("tensor", 1)) > 1:
+    serves = task(facts) == "infer"
+    if not serves and (degree := facts.value("tensor", 1)) > 1:
         yield Message.of("review.not-planned.tensor", degree=degree)
-    for name in ("pipeline", "context_parallel"):
+    for name in (*(("tensor",) if serves else ()), "pipeline", "context_parallel"):
         if facts.value(name, 1) > 1:
             kind = name.removesuffix("_parallel")
             yield Message.of("review.not-planned.degree", name=kind, degree=facts.value(name))

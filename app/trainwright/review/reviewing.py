@@ -15,7 +15,7 @@ from trainwright.plan import overrides
 from trainwright.plan.evaluate import Facts as PlanFacts
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
-from trainwright.plan.serving import SHARE_SMALL, WAITS
+from trainwright.plan.serving import NO_TENSOR_PARALLEL, SHARE_SMALL, TENSOR_PARALLEL, WAITS
 from trainwright.review import rules_keys, rules_model, rules_run
 from trainwright.review.case import Case, found
 from trainwright.review.edits import edited
@@ -23,6 +23,7 @@ from trainwright.review.facts import Facts, joined
 from trainwright.review.files import Run, Source
 from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.interpret import Interpreted, Unread, interpreted
+from trainwright.review.offers import other_model, takes_checkpoint, title
 from trainwright.review.planning import Planned, asked_gpus, machine_of, offloads, planned, task
 from trainwright.workload.settings import Effect, Settings, effect
 
@@ -91,10 +92,12 @@ class Review:
     def undecided(self) -> Message | None:
         """Why nobody can tell whether the run fits, though there are figures; None where they do.
 
-        Those of a nearby step may be too close, and what is offloaded is counted.
+        Those of a nearby step may be too close, what is offloaded is counted, and a server's
+        split over several GPUs is not.
         """
-        ids = ("review.rule.memory-close", "review.rule.memory-offload")
-        return next((one.message for one in self.findings if one.message.id in ids), None)
+        ids = ("review.rule.memory-close", "review.rule.memory-offload", TENSOR_PARALLEL)
+        of_memory = (one.message for one in self.findings if one.rule == "memory")
+        return next((message for message in of_memory if message.id in ids), None)
 
     @property
     def not_understood(self) -> tuple[Unread, ...]:
@@ -226,9 +229,14 @@ def _memory(case: Case) -> list[Finding]:
     values = {"used": memory.device_used_p95.value, "total": memory.device_total.value}
     if close(report):
         return [Finding("memory", "risk", Message.of("review.rule.memory-close", **values))]
+    whole = (TENSOR_PARALLEL, NO_TENSOR_PARALLEL)
+    split = next((note for note in report.notes if note.id in whole), None)
+    shares = case.facts.value("tensor", 1) > 1  # what one GPU holds is not what the run needs
+    if report.verdict is Verdict.CANNOT_CHECK and split is not None:
+        return [Finding("memory", "risk", split)]
     if report.verdict is Verdict.QUEUES:
         wait = next(note for note in report.notes if note.id == WAITS)
-        return [Finding("requests-wait", "risk", wait)]
+        return [Finding("requests-wait", "risk", split if split and shares else wait)]
     if report.verdict not in (Verdict.NO, Verdict.TIGHT, Verdict.SPILLS):
         return []
     if offloads(case.facts):
@@ -239,6 +247,8 @@ def _memory(case: Case) -> list[Finding]:
         changes = case.setting("memory_share", float(str(small.values["least"])))
         return [found("share-small", level, share, changes, **small.values)]
     message = Message.of(f"review.rule.memory-{report.verdict.value}", **values)
+    if split is not None and shares:
+        message = split
     return [Finding("memory", level, message)]
 
 
@@ -269,6 +279,7 @@ def _gains(case: Case, found: Sequence[WhatIf]) -> list[Finding]:
     """Return the ways out of a run that does not fit, and the changes that make it faster."""
     fits = case.report is not None and not _wants_room(case.report)
     gains: list[Finding] = []
+    named: list[tuple[Any, ...]] = []
     for one in found:
         way = one.kind == "way"
         if not way and (one.kind == "part" or not one.fits or one.same or one.gain is None):
@@ -277,17 +288,21 @@ def _gains(case: Case, found: Sequence[WhatIf]) -> list[Finding]:
             continue
         if way and not one.patch:
             continue
-        changes, beyond = _in_files(case, _of_run(case, one.patch))
-        beyond += tuple(f"{key}={one.patch[key]}" for key in one.patch if key.startswith("model."))
-        if any((other.changes, other.beyond) == (changes, beyond) for other in gains):
+        patch = _of_run(case, one.patch)
+        changes, beyond = _in_files(case, patch)
+        if (smaller := one.patch.get("model.preset")) is not None:
+            beyond += (other_model(case, smaller),)
+        what = (changes, beyond, patch.get("quantization"))
+        if what in named:
             continue  # a way that was named already
+        named.append(what)
         # What fits in place of a run that does not is a way out of it.
         level: Level = "gain" if fits else "way"
         gains.append(
             Finding(
                 level,
                 level,
-                one.change,
+                title(case, one.change, _told(case, patch)),
                 changes=changes,
                 effect=max(
                     (_effect(case, key, value) for key, value in one.patch.items()),
@@ -334,8 +349,7 @@ def _in_files(case: Case, patch: Mapping[str, Any]) -> tuple[tuple[Change, ...],
         name = _NAMES.get(key, "")
         made = _task(case, value) if key == "task" else case.setting(name, value)
         changes += made
-        implied = key in _IMPLIED and not _serves(case)
-        if not made and not implied and value is not None:
+        if not made and key in _told(case, patch) and not takes_checkpoint(case, key, value):
             elsewhere = _ELSEWHERE.get((key, value), f"{key}={value}")
             beyond.append(case.by_hand(name, value) or elsewhere)
     if "micro_batch" in patch and "accumulation" not in patch and case.plan is not None:
@@ -346,6 +360,12 @@ def _in_files(case: Case, patch: Mapping[str, Any]) -> tuple[tuple[Change, ...],
         said = case.by_hand("accumulation", steps) or f"accumulation={steps}"
         beyond += () if made else (said,)
     return tuple(changes), tuple(beyond)
+
+
+def _told(case: Case, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes that are worth a word: not those that come with another one."""
+    implied = () if _serves(case) else _IMPLIED
+    return {k: v for k, v in patch.items() if k not in implied and v is not None}
 
 
 def _serves(case: Case) -> bool:

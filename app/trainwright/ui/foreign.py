@@ -97,7 +97,11 @@ def notes(found: Review) -> tuple[Message, ...]:
         *found.planned.not_planned,
         *found.run.absent,
         *(
-            Message.of("ui.review.asked", key=one.key, value=str(one.taken or "?"))
+            Message.of(
+                f"ui.review.asked-{one.why}" if one.why else "ui.review.asked",
+                key=one.key,
+                value=str(one.taken or "?"),
+            )
             for one in found.planned.asked
         ),
         *(

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from trainwright.cli.run import run
-from trainwright.messages import UserError
+from trainwright.messages import Message, UserError, render
 from trainwright.profile import store
 
 AXOLOTL = """\
@@ -52,6 +52,9 @@ def test_a_misfit_lists_ways_out_in_its_own_keys(tmp_path: Path, reviewed: Revie
     found = json.loads(reviewed(str(path), "--machine", "rtx-3090")[1])
     assert [one["rule"] for one in found["findings"] if one["level"] == "error"] == ["memory"]
     ways = [one for one in found["findings"] if one["level"] == "way"]
+    named = [ways[0]["message"].find(key) for key in ("micro_batch", "checkpointing", "cross_")]
+    assert -1 not in named
+    assert named == sorted(named)  # the largest first
     keys = {change["key"]: change["value"] for change in ways[0]["changes"]}
     assert keys["gradient_checkpointing"] is True
     assert keys["micro_batch_size"] * keys["gradient_accumulation_steps"] == 8
@@ -129,6 +132,16 @@ def test_a_machine_that_is_not_known_is_refused(
     assert reviewed(str(path), "--machine", machine)[0] == 2
 
 
+def test_numbers_out_of_range_are_refused_in_plain_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.yml"
+    path.write_text(AXOLOTL, encoding="utf-8")
+    assert run(["review", str(path), "--machine", "rtx-3090:0"], lambda _path: 0) == 2
+    assert "must be at least 1" in " ".join(capsys.readouterr().err.split())
+    assert "1 way or gain" in render(Message.of("review.no-offer", number=9, count=1), "en")
+
+
 SERVED = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 65536"
 
 
@@ -140,12 +153,63 @@ def test_a_server_that_does_not_fit_gets_its_own_options(reviewed: Reviewed) -> 
     assert said["--quantization"] == said["--kv-cache-dtype"] == "nearly"
 
 
+def test_ways_out_of_a_server_are_in_the_words_of_its_engine(reviewed: Reviewed) -> None:
+    line = "vllm serve Qwen/Qwen2.5-32B --max-model-len 4096"
+    found = json.loads(reviewed(line, "--machine", "rtx-4090")[1])["findings"]
+    ways = [one for one in found if one["level"] == "way"]
+    said = "checkpoint of the model in 4 bits (AWQ, GPTQ)"
+    assert sum(said in one["message"] for one in ways) == 1
+    beyond = [key for one in ways for key in one["beyond"]]
+    assert "--model Qwen/Qwen2.5-7B" in beyond
+    assert not [key for key in beyond if key.startswith(("quantization=", "model."))]
+
+
 def test_a_small_share_is_enlarged_with_the_weights_that_need_it(reviewed: Reviewed) -> None:
     line = "vllm serve Qwen/Qwen2.5-14B --max-model-len 16384 --gpu-memory-utilization 0.5"
     _, text = reviewed(line, "--machine", "rtx-4090")
     ways = [one for one in json.loads(text)["findings"] if one["level"] == "way"]
     kept = [one["beyond"] for one in ways if not any("model." in key for key in one["beyond"])]
     assert any("--gpu-memory-utilization" in key for keys in kept for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct-AWQ", "int4"),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", "int8"),
+        ("neuralmagic/Meta-Llama-3.1-8B-Instruct-FP8", "fp8"),
+        ("unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit", "nf4"),
+        ("nm/Meta-Llama-3.1-8B-Instruct-w4a16", "int4"),
+    ],
+)
+def test_weights_in_the_name_of_a_served_model_count(
+    reviewed: Reviewed, name: str, weights: str
+) -> None:
+    line = f"vllm serve {name} --max-model-len 4096"
+    said = json.loads(reviewed(line, "--machine", "rtx-4090")[1])
+    assert said["plan"]["settings"]["quantization"] == weights
+    assert "settings.quantization" in [one["key"] for one in said["asked"]]
+
+
+def test_tensor_parallel_serving_is_not_judged_by_one_gpu(reviewed: Reviewed) -> None:
+    line = "vllm serve Qwen/Qwen2.5-14B --tensor-parallel-size 2 --max-model-len 4096"
+    code, text = reviewed(line, "--machine", "rtx-4090:2")
+    said = json.loads(text)
+    assert (code, said["estimate"]["verdict"]) == (1, "cannot-check")
+    assert [one["level"] for one in said["findings"] if one["rule"] == "memory"] == ["risk"]
+    assert not any("settings.tensor_degree" in one for one in said["not_planned"])
+    larger = json.loads(reviewed(line.replace("14B", "32B"), "--machine", "rtx-4090:2")[1])
+    error = next(one for one in larger["findings"] if one["level"] == "error")
+    assert "all 2 GPUs" in error["message"]
+
+
+def test_the_most_requests_of_a_server_are_those_at_once(reviewed: Reviewed) -> None:
+    line = SERVED.replace("65536", "4096")
+    said = json.loads(reviewed(f"{line} --max-num-seqs 8", "--machine", "h100-80gb")[1])
+    assert said["plan"]["workload"]["inputs"]["concurrent"] == 8
+    assert not said["not_planned"]
+    most = json.loads(reviewed(f"{line} --max-num-seqs 200000", "--machine", "h100-80gb")[1])
+    assert not [one for one in most["findings"] if one["level"] == "error"]
 
 
 def test_where_a_nearby_step_cannot_decide_the_answer_is_not_yes(

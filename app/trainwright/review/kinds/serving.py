@@ -231,7 +231,7 @@ def _handed(value: Any) -> int | None:
 
 DEVICES = Kind(
     name="devices",
-    tool="GPUs that are handed over",
+    tool="visible GPUs",
     keys={
         "gpus": Key("allotted", _handed),
         "CUDA_VISIBLE_DEVICES": Key("allotted", lambda value: len(str(value).split(","))),
