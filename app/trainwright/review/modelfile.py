@@ -6,7 +6,7 @@ from typing import Any
 from trainwright.messages import UserError
 from trainwright.yamltext import Document, Place, scalar
 
-_LINE = re.compile(r"\s*([A-Za-z]+)\s+(.*)")
+_INSTRUCTION = re.compile(r"\s{0,80}([A-Za-z]{1,40})\s{1,80}(.*)")
 _WORDS = ("FROM", "PARAMETER", "TEMPLATE", "SYSTEM", "ADAPTER", "LICENSE", "MESSAGE", "REQUIRES")
 
 
@@ -31,7 +31,7 @@ def parsed(text: str, name: str) -> Document:
         inside, quoted = quoted, quoted ^ (line.count('"""') % 2 == 1)
         if inside or not line.strip() or line.lstrip().startswith("#"):
             continue
-        found = _LINE.fullmatch(line)
+        found = _INSTRUCTION.fullmatch(line)
         if found is None or found[1].upper() not in _WORDS:
             raise UserError.of(
                 "review.not-parsed",

@@ -14,13 +14,13 @@ _ENDINGS = re.compile(
     r"|v[0-9](\.[0-9])?|q[0-9](_[0-9a-z]{1,4}){0,3}|iq[0-9](_[a-z]{1,4}){0,2}|f16|q8_0)$",
     re.IGNORECASE,
 )
-_WEIGHTS = (
-    (r"fp8", "fp8"),
-    (r"int8|w8a8|w8a16|8bit", "int8"),
-    (r"bnb[-_.]4bit", "nf4"),
-    (r"awq|gptq|w4a16|int4|4bit", "int4"),
-)
-"""Words of a checkpoint's name -> its weights; FP8 before W8A8, and bits before a method."""
+_WEIGHTS = {
+    "fp8": re.compile(r"[-_.]fp8([-_.]|$)"),
+    "int8": re.compile(r"[-_.](int8|w8a8|w8a16|8bit)([-_.]|$)"),
+    "nf4": re.compile(r"[-_.]bnb[-_.]4bit([-_.]|$)"),
+    "int4": re.compile(r"[-_.](awq|gptq|w4a16|int4|4bit)([-_.]|$)"),
+}
+"""Weights -> words of a name that say them; FP8 before W8A8, and bits before a method."""
 _BEGINNINGS = re.compile(r"^(meta|google|mistralai|qwen|unsloth|microsoft)[-_]", re.IGNORECASE)
 
 
@@ -37,10 +37,7 @@ def preset_of(name: str) -> Preset | None:
 def quantization_of(name: str) -> str | None:
     """Return the weights that whole words of a hub id name: ``Qwen2.5-32B-Instruct-AWQ``."""
     text = name.rstrip("/").rpartition("/")[2].lower()
-    for words, weights in _WEIGHTS:
-        if re.search(rf"[-_.]({words})([-_.]|$)", text):
-            return weights
-    return None
+    return next((weights for weights, words in _WEIGHTS.items() if words.search(text)), None)
 
 
 def folder_of(name: str, beside: Path | None) -> Path | None:
