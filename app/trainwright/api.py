@@ -35,7 +35,7 @@ class Estimate:
     fits: bool
     """Whether the p95 of the device memory lies below the GPU's."""
     verdict: str
-    """``fits``, ``tight``, ``spills``, ``no`` or ``cannot-check``."""
+    """``fits``, ``tight``, ``queues``, ``spills``, ``no`` or ``cannot-check``."""
     allocated_peak_bytes: int
     """``torch.cuda.max_memory_allocated`` of one GPU."""
     reserved_peak_bytes: int
@@ -99,10 +99,7 @@ def answered(plan: Plan, name: str, *, allow_code: bool = False) -> Estimate:
 
 def _traced(found: Pending) -> Facts:
     """Trace the model for all batches, and keep that: the next call is answered at once."""
-    profile = store.trace(found.spec)
-    if not profile.answers(*found.point):  # its structure changes from length to length
-        profile = store.trace(found.spec, at=found.point)
-    return found.answered(profile)
+    return found.answered(store.trace_for(found.spec, found.point))
 
 
 def _estimate(report: Report) -> Estimate:

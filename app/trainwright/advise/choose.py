@@ -17,6 +17,7 @@ from trainwright.estimate import fp8
 from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve, stored
+from trainwright.plan.judging import waiting_share
 from trainwright.plan.question import question
 from trainwright.plan.report import Report
 from trainwright.plan.rollout import answers_of, with_answers
@@ -150,8 +151,8 @@ def advise_and_trace(
 
 
 def _wanted(plan: Plan, advice: Advice) -> Iterator[tuple[str, Plan]]:
-    shared = relax.sharding(plan)
-    if shared is not None and _would_shard(advice):
+    shared = relax.sharding(plan) if _would_shard(advice) else None
+    if shared is not None:
         yield "fsdp2", shared
     skipped = (note for note in advice.notes if note.id == "advise.not-considered")
     if any(_CHANNELS_LAST in note.values["values"] for note in skipped):
@@ -160,7 +161,7 @@ def _wanted(plan: Plan, advice: Advice) -> Iterator[tuple[str, Plan]]:
         for level in ("none", "full"):
             yield f"checkpointing: {level}", _with_settings(plan, checkpointing=level)
     if not advice.choices:
-        yield from _one_sample(plan if shared is None or not _would_shard(advice) else shared)
+        yield from _one_sample(shared or plan)
         yield from ((one.workload.task, one) for one in relax.smaller_tasks(plan))
 
 
@@ -214,13 +215,14 @@ def _may_be_split(effect: Effect, report: Report) -> bool:
     """Return whether split layers may do better: the best changes the result, or its GPUs have one
     sample each and wait for each other.
     """
-    settings, step = report.settings, report.time.step_seconds
+    settings = report.settings
     if settings.tensor_degree is not None:
         return False
-    if effect is not Effect.SAME or step is None:
-        return effect is not Effect.SAME
-    waits = [one.seconds.value for one in report.time.stages if one.name == "communication"]
-    return settings.micro_batch * settings.accumulation == 1 and sum(waits) > _WAITS * step.value
+    if effect is not Effect.SAME:
+        return True
+    waits = waiting_share(report.time)
+    alone = settings.micro_batch * settings.accumulation == 1
+    return alone and waits is not None and waits > _WAITS
 
 
 def _split(

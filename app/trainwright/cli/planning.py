@@ -121,7 +121,5 @@ def traced(pending: Pending, name: str, terminal: Terminal, *, one_point: bool =
     """
     at = pending.point if one_point else None
     with ProgressLine(terminal, terminal.say("cli.tracing", name=name)) as line:
-        profile = store.trace(pending.spec, at=at, on_progress=line.update)
-        if not profile.answers(*pending.point):  # its structure changes from length to length
-            profile = store.trace(pending.spec, at=pending.point, on_progress=line.update)
-        return pending.answered(profile)
+        found = store.trace_for(pending.spec, pending.point, at=at, on_progress=line.update)
+        return pending.answered(found)

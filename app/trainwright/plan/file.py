@@ -40,8 +40,8 @@ Changes = Sequence[str | overrides.Change]
 def read(source: Path | str, changes: Changes = ()) -> Plan:
     """Return the plan in a file, or on standard input where ``source`` is ``-``.
 
-    ``changes`` are overrides; paths among
-    them are relative to the working directory, those in the file to its folder.
+    ``changes`` are overrides. Paths among them are relative to the working directory, those in the
+    file to its folder.
 
     Raises:
         UserError: the file cannot be read, or is not a valid plan; one line with file, key

@@ -103,6 +103,24 @@ def trace(
     return tracer.alone(at) if at is not None else fit(tracer.run((choices[0][0],)))
 
 
+def trace_for(
+    spec: TraceSpec,
+    point: Point,
+    *,
+    at: Point | None = None,
+    on_progress: Progress | None = None,
+) -> Profile:
+    """Trace as ``trace`` does, and again at ``point`` where what was traced does not answer there.
+
+    A structure that changes from length to length answers for one point alone.
+
+    Raises:
+        UserError: as ``trace`` does.
+    """
+    profile = trace(spec, at=at, on_progress=on_progress)
+    return profile if profile.answers(*point) else trace(spec, at=point, on_progress=on_progress)
+
+
 def _with_known(spec: TraceSpec) -> tuple[str, ...]:
     """Return the updates to trace: none that the cached profile has is lost with it."""
     path = cache_path(spec)
