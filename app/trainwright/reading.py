@@ -5,6 +5,7 @@ is meant. Standard input is read up to the same limit by the readers that take `
 """
 
 import errno
+import json
 import os
 import re
 import stat
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NoReturn
 
 from trainwright.messages import UserError
 from trainwright.quoting import dotted
@@ -74,6 +75,29 @@ def text(source: Path | str, limit: int, file: str = "", *, or_stdin: bool = Fal
     except UnicodeDecodeError:
         name = file or (STDIN if str(source) == "-" else str(source))
         raise UserError.of("reading.not-utf8", file=name) from None
+
+
+def json_object(text: str | bytes) -> dict[str, Any] | None:
+    """Return the object that a JSON text is.
+
+    None where it is another thing, a key stands twice, or a number is not finite.
+    """
+    try:
+        found = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_finite)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _not_finite(name: str) -> NoReturn:
+    raise ValueError(name)
 
 
 def odd_number(file: str, place: Sequence[str | int], value: float) -> UserError:

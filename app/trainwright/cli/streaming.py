@@ -1,11 +1,10 @@
 """``estimate --stdin`` and ``--watch``: an answer for each line, and for each save of the plan."""
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from trainwright import api, reading
 from trainwright.cli import planning
@@ -93,24 +92,10 @@ def _object(line: bytes, name: str) -> dict[str, Any]:
     """
     if len(line) > MAX_BYTES:
         raise UserError.of("reading.too-large", file=name, limit=MAX_BYTES)
-    try:
-        found = json.loads(line, parse_constant=_no_number, object_pairs_hook=_unique)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+    found = reading.json_object(line)
+    if found is None:
         raise UserError.of("cli.estimate.not-an-object", where=name)
     return found
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
-    return found
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(text)
 
 
 def watch(path: str, terminal: Terminal, answer: Callable[[], Answer]) -> Exit:

@@ -5,7 +5,6 @@ after another (``safetensors/README.md`` of Hugging Face). Everything that a hea
 checked against the file; one that lies is refused whole.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -180,21 +179,11 @@ def _read(path: Path, _changed: int, size: int) -> Mapping[str, Stored]:
 
 def _parsed(text: bytes, path: Path, id: str) -> dict[str, Any]:
     """Return a JSON object without doubled keys and without numbers that JSON has not."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise ValueError("a key twice")
-        return found
-
-    def none(name: str) -> NoReturn:
-        raise ValueError(name)
-
     try:
-        found = json.loads(text.decode("utf-8"), object_pairs_hook=once, parse_constant=none)
-    except (ValueError, RecursionError):
-        _refuse(id, path)
-    return found if isinstance(found, dict) else _refuse(id, path)
+        found = reading.json_object(text.decode("utf-8"))
+    except UnicodeDecodeError:
+        found = None
+    return found if found is not None else _refuse(id, path)
 
 
 def _place(name: str, field: Any, path: Path) -> tuple[int, Stored]:
