@@ -2,6 +2,7 @@
 
     python scripts/fit_likeness.py           # write resources/calibration/likeness.csv
     python scripts/fit_likeness.py --check   # say how far the shipped weights are from the fit
+    python scripts/fit_likeness.py --score   # fit to batches 1 to 17 alone, judge 18 to 27
 
 To be run after a rule was changed, as the rules' signals are among the traits. Only situations that
 have been seen are fitted to: a batch that is held out is left out until it has been scored.
@@ -20,16 +21,13 @@ import torch
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "accuracy"))
 
-from situationrows import (  # noqa: E402
-    Situation,
-    kept,
-)
+import situationrows  # noqa: E402
+from situationrows import Situation, kept  # noqa: E402
 
 from trainwright.data import resources  # noqa: E402
-from trainwright.diagnose import decide  # noqa: E402
+from trainwright.diagnose import decide, likeness  # noqa: E402
 from trainwright.diagnose.causes import nothing_wrong  # noqa: E402
 from trainwright.diagnose.causes.rules import signals  # noqa: E402
-from trainwright.diagnose.likeness import ALWAYS  # noqa: E402
 from trainwright.diagnose.traits import traits  # noqa: E402
 from trainwright.diagnose.verdict import Cause  # noqa: E402
 from trainwright.saving import write  # noqa: E402
@@ -74,7 +72,7 @@ def fitted(
     truths = torch.tensor([causes.index(Cause(row.cause)) for row in rows])
     worth = torch.tensor([1.0 if row.origin == "public" else MADE for row in rows]).double()
     found, always = _minimised(matrix, truths, worth, len(causes))
-    table = {ALWAYS: always, **{name: found[at[name]] for name in names}}
+    table = {likeness.ALWAYS: always, **{name: found[at[name]] for name in names}}
     return {
         name: {cause: round(float(each), DIGITS) for cause, each in zip(causes, line, strict=True)}
         for name, line in table.items()
@@ -111,7 +109,7 @@ def _minimised(
 
 def text_of(table: Mapping[str, Mapping[Cause, float]]) -> str:
     """Return the weights as a file's text."""
-    causes = list(table[ALWAYS])
+    causes = list(table[likeness.ALWAYS])
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["trait", *causes])
@@ -120,17 +118,30 @@ def text_of(table: Mapping[str, Mapping[Cause, float]]) -> str:
     return out.getvalue()
 
 
+def fitted_to(rows: Sequence[Situation]) -> dict[str, dict[Cause, float]]:
+    """Return the weights that these situations give."""
+    return fitted(rows, [traits_of(row) for row in rows])
+
+
+def score() -> str:
+    """Return how a fit that has not seen the ten newest batches judges them."""
+    table = fitted_to(kept(situationrows.SEEN))
+    likeness.weights = lambda: table  # type: ignore[assignment]
+    return situationrows.figures(situationrows.judged(kept(situationrows.HELD_OUT)))
+
+
 def main() -> int:
+    if "--score" in sys.argv[1:]:
+        print(score())
+        return 0
     rows = seen()
-    table = fitted(rows, [traits_of(row) for row in rows])
+    table = fitted_to(rows)
     path = resources("calibration", "likeness.csv")
     if "--check" not in sys.argv[1:]:
         write(path, text_of(table))
         print(f"{len(table)} traits of {len(rows)} runs")
         return 0
-    from trainwright.diagnose.likeness import weights
-
-    shipped = weights()
+    shipped = likeness.weights()
     if shipped.keys() != table.keys():
         print("other traits: run scripts/fit_likeness.py")
         return 1
