@@ -39,6 +39,10 @@ GUIDE = "PyTorch performance tuning guide: avoid unnecessary synchronisation"
 DEBUG = "PyTorch: anomaly detection and profilers are for debugging only"
 ASSUMED = "assumed"
 READS = "assumed: on the processor a read waits for nothing, but what is read is made first"
+READ_OPERATORS = 15
+"""Operators for each value that is read, from which a step is more than the values that it reads.
+Assumed: recorded runs on a processor that reads slowed have 11 at most, those that act on what they
+read 25."""
 
 _rule = rules_of(Cause.MONITORING)
 
@@ -61,7 +65,7 @@ def _reads_for_themselves(evidence: Evidence) -> bool:
 
     A policy that acts, say, reads one value of many operators, and needs it.
     """
-    return on_cpu(evidence) and (kernels_a_read(evidence) or 0) < 30
+    return on_cpu(evidence) and (kernels_a_read(evidence) or 0) < READ_OPERATORS
 
 
 def _idles(evidence: Evidence) -> bool:

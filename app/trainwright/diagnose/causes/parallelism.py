@@ -132,6 +132,16 @@ def _no_parts(evidence: Evidence) -> bool:
     return steps is not None and steps.compute is None and not offloads(evidence)
 
 
+def _may_compute(evidence: Evidence) -> bool:
+    """Whether a step is its passes mostly, or a loop of one's own whose parts nobody knows."""
+    return _computes(evidence) or _no_parts(evidence)
+
+
+def _pauses_between(evidence: Evidence) -> bool:
+    """Whether operators are not known to follow each other as fast as Python calls them."""
+    return not less_than(10, short_operator_calls)(evidence)
+
+
 RULES = (
     _rule("profile.kernel_median_seconds", given(on_gpu, reading("profile.kernel_median_seconds")),
           "seconds",
@@ -165,7 +175,7 @@ RULES = (
                 given(on_cpu, number("steps.seconds"))), "seconds",
           below(0.01, 2, "assumed: a step of tens of operators at tens of µs each"),
           variant="small-batch"),
-    _rule("profile.operator_calls", given(_computes, short_operator_calls), "times",
+    _rule("profile.operator_calls", given(_may_compute, short_operator_calls), "times",
           below(10, 3, FEW_CALLS), variant="host-bound"),
     _rule("profile.operator_calls", given(_computes, operator_calls), "times",
           below(50, 1, FEW_CALLS), below(15, 2, FEW_CALLS), above(150, -3, FEW_CALLS),
@@ -209,7 +219,7 @@ RULES = (
           variant="host-bound"),
     _rule("loading.alone", given(device_idles, loader_alone), "times",
           above(2, 1, "assumed: a device that idles though its batches could be there")),
-    _rule("profile.in_operators", in_operators, "share",
+    _rule("profile.in_operators", given(_pauses_between, in_operators), "share",
           below(0.25, -1, "assumed: what Python does between operators may not be the model's")),
     _rule("profile.host_named",
         functions_of("offload", "fetch", "log", "checkpoint", "evaluation", "profiler", "anomaly"),

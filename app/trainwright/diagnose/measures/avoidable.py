@@ -41,6 +41,8 @@ SLOW_BACK = 10
 size; of 186 recorded runs that have their cores, one has more than 7.1, and one in that is slow."""
 LARGE_BACK = 0.25
 """Share of a step from which such a way back is worth another layout; assumed."""
+FILLING_CALLS = 30
+"""Times of an empty call from which a step's operators are no small ones that fill; assumed."""
 LONG_CALL = 200e-6
 """Seconds of one call from which an operator is not a small one, whatever is beside it; assumed."""
 
@@ -201,6 +203,16 @@ def filled_on_processor(evidence: Evidence) -> float | None:
     rows = evidence.operators
     found = (row.share for row in rows if row.name.endswith(("::fill_", "::zero_")))
     return sum(found) if rows and on_cpu(evidence) else None
+
+
+def filled_for_nothing(evidence: Evidence) -> float | None:
+    """Return the same share where long calls of one process fill, and memory is there for them.
+
+    Tensors of zeros with a few ones, as ``one_hot`` makes them, are what a product then reads.
+    """
+    long = (operator_calls(evidence) or 0) >= FILLING_CALLS
+    alone = keeps_all_alone(evidence) and has_its_cores(evidence)
+    return filled_on_processor(evidence) if long and alone and not takes_pages(evidence) else None
 
 
 def ignored_scores(evidence: Evidence) -> float | None:

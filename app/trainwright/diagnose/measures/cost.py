@@ -408,6 +408,8 @@ def loads_in_each_step(evidence: Evidence) -> bool:
     return not loads or loads >= 0.9
 
 
+CACHED = 1e5
+"""Bytes of weights that stay in a core's own cache; assumed."""
 OWN_READS_S = 1e5
 """Bytes a second: twice what the recorder itself reads of the system's tables in training,
 20 to 50 kB/s in its records."""
@@ -416,18 +418,20 @@ OWN_READS_S = 1e5
 def main_read_a_step(evidence: Evidence) -> float | None:
     """Return what the training process reads a step over its parameters, four bytes each.
 
-    Where the loader keeps up: it is not the data set then; and of more than the recorder reads.
+    Where the loader keeps up: it is not the data set then; and of more than the recorder reads. A
+    model that fits a core's cache has nothing that anybody would put away.
     """
     host, steps, setup = evidence.host, evidence.steps, evidence.setup
-    if host is None or steps is None or setup is None or not setup.parameters:
+    if host is None or steps is None or setup is None:
         return None
-    if host.main_read_bytes_s is None or ranks(evidence) > 1:
+    weights = 4.0 * (setup.parameters or 0)
+    if host.main_read_bytes_s is None or ranks(evidence) > 1 or weights < CACHED:
         return None
     if host.main_read_bytes_s < OWN_READS_S or (step_share("data_wait")(evidence) or 0) > 0.15:
         return None
     if not loads_in_each_step(evidence):
         return None
-    return host.main_read_bytes_s * steps.seconds / (4.0 * setup.parameters)
+    return host.main_read_bytes_s * steps.seconds / weights
 
 
 def written_a_step(evidence: Evidence) -> float | None:
