@@ -82,10 +82,8 @@ def command(
     if files:
         if pid is not None or traceback is not None or seconds is not None or command:
             raise UserError.of("diagnose.files-alone")
-        from trainwright.diagnose.outofmemory import is_snapshot
-
-        if len(files) == 1 and record is None and is_snapshot(files[0]):
-            return _explained(terminal, files[0], plan)
+        if len(files) == 1 and record is None:
+            return _file(terminal, files[0], plan)
         return _files(terminal, files, record, plan)
     if traceback is not None:
         return _explained(terminal, traceback, plan)
@@ -98,6 +96,20 @@ def command(
 
         return _answer(read(record), planned=_planned(terminal, plan))
     return _live(terminal, pid, seconds or SECONDS, record)
+
+
+def _file(terminal: Terminal, name: str, plan: str | None) -> Answer:
+    """Return what one file says: why memory ran out, or what the run's time goes into."""
+    from trainwright.diagnose.outofmemory import is_snapshot
+
+    if is_snapshot(name):
+        return _explained(terminal, name, plan)
+    try:
+        return _files(terminal, (name,), None, plan)
+    except UserError as error:
+        if error.message.id != "diagnose.file-is-error" or name == "-":  # it is read once
+            raise
+        return _explained(terminal, name, plan)
 
 
 def _files(

@@ -42,6 +42,13 @@ def document(inside, *arguments):
     return json.loads(outcome.out)
 
 
+def test_the_text_of_an_error_is_explained_like_any_other_file(inside, file):
+    name = file("error.log", ERROR)
+    told = inside("diagnose", name).out
+    assert told == inside("diagnose", "--traceback", name).out
+    assert "1.66 GiB" in told
+
+
 def test_files_of_several_tools_make_one_verdict(inside, file):
     told = inside("diagnose", file("train.log", LOG), file("smi.txt", SMI)).out
     assert "Input pipeline" in told

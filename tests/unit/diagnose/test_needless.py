@@ -61,6 +61,28 @@ def test_the_same_work_spread_over_what_models_are_made_of_is_fine() -> None:
     assert first(spread).cause is Cause.NONE
 
 
+def test_zeros_that_a_product_then_reads_are_slow_kernels() -> None:
+    one_hot = {"mm": 0.28, "fill_": 0.24, "copy_": 0.17, "addmm": 0.02}
+    seen = {"empty_call_seconds": 1.5e-6, "kernel_median_seconds": 3.9e-6}
+    verdict = first(one_hot, kernels=300, profile=seen)
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "kernels")
+    assert "profile.fills" in [signal.reading for signal in verdict.signals]
+
+
+def test_a_policy_that_acts_once_a_pass_is_small_work_though_its_values_are_read() -> None:
+    """One simulated environment: 512 passes an update, without a loader, whose values are read."""
+    verdict = first(
+        {"addmm": 0.05, "copy_": 0.03, "all": 0.02, "sum": 0.02},
+        kernels=27_229,
+        steps={"steps": 66, "seconds": 0.3, "optimizer": 0.0008},
+        counters={"steps": 66, "item_reads": 66 * 1024, "synchronisations": 0},
+        host=CORES | {"run_cores": 1.03, "main_read_bytes_s": 2.3e5},
+        setup={"parameters": 4610},
+        profile={"empty_call_seconds": 1.8e-6, "kernel_median_seconds": 2.2e-6},
+    )
+    assert verdict.cause is Cause.PARALLELISM
+
+
 def test_products_of_few_rows_are_read_rather_than_computed_and_no_slow_kernels() -> None:
     """0.4 of a plain product's rate, as a network of depthwise and then dense layers has."""
     verdict = first({"mm": 0.45, "convolution_backward": 0.25, "gelu": 0.1, "copy_": 0.05})
