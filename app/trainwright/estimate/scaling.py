@@ -82,7 +82,8 @@ def scaling(
     """Return the plan on 1 to all of its GPUs; of one GPU, what a second would do.
 
     Empty where nothing is trained, where the update cannot wait for other GPUs, where layers are
-    split or lie in stages, and where the answers are written first: fewer GPUs write more at once each.
+    split or lie in stages, and where the answers are written first: fewer GPUs write more at once
+    each.
     """
     situation, workload = clock.situation, clock.situation.workload
     alone = settings.optimizer_in_backward or settings.optimizer_offload == "cpu"
