@@ -317,8 +317,9 @@ class Search:
             nbytes = model_bytes(profile) if packed is None else packed.nbytes
             self._peaks[key] = {0: int(nbytes)}
         shared = candidate.strategy in WEIGHTS_SHARED
-        shards = self.settings(candidate).shards_of(self.gpus(candidate)) if shared else 1
-        return _least(self._peaks[key][0] // shards)
+        settings = self.settings(candidate)
+        shards = settings.shards_of(self.gpus(candidate)) if shared else 1
+        return _least(self._peaks[key][0] // (settings.pipeline_stages or shards))
 
     def room(self, candidate: Candidate) -> float:
         """Return the bytes that the allocator may take on the device."""
@@ -345,6 +346,8 @@ class Search:
     def _all_peaks(self, candidate: Candidate, batches: Sequence[int] = ()) -> dict[int, int]:
         profile = self.profile(candidate)
         assert profile is not None, "only candidates with a profile are timed"
+        if self.settings(candidate).pipeline_stages:  # which hold something for each micro-batch
+            batches = (candidate.micro_batch,)
         if not batches:
             ranks = self.ranks(candidate)
             pairs = space.batches(self.facts.settings, self.plan.workload, ranks)

@@ -117,7 +117,7 @@ def filled(
     check_sharding(settings, strategy)
     copies = shard_degree(settings, strategy, gpu_count, nodes)
     together = tensor_degree(settings, strategy, workload, gpu_count, nodes) or 1
-    stages = pipeline_stages(settings, strategy, workload, gpu_count)
+    stages = pipeline_stages(settings, strategy, workload, precision, gpu_count)
     ranks = gpu_count // (together * (stages or 1)) if strategy != "single" else 1
     micro_batch, accumulation = _batches(settings, workload, ranks, stages or 1)
     _check_attention(settings, precision, record)

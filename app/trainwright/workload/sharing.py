@@ -1,7 +1,13 @@
 """How GPUs share weights and layers: what a plan may ask for together."""
 
 from trainwright.messages import UserError
-from trainwright.workload.settings import SHARDED, SHARDED_OPTIMIZERS, Settings, Strategy
+from trainwright.workload.settings import (
+    SHARDED,
+    SHARDED_OPTIMIZERS,
+    Precision,
+    Settings,
+    Strategy,
+)
 from trainwright.workload.workload import Workload
 
 
@@ -86,7 +92,7 @@ _NOT_STAGED = (
 
 
 def pipeline_stages(
-    settings: Settings, strategy: Strategy, workload: Workload, gpus: int
+    settings: Settings, strategy: Strategy, workload: Workload, precision: Precision, gpus: int
 ) -> int | None:
     """Return how many parts the layers are cut into; None where each GPU has all of them.
 
@@ -112,7 +118,7 @@ def pipeline_stages(
         )
     others = [name for name in _NOT_STAGED if getattr(settings, name)]
     others += ["cross_entropy"] if settings.cross_entropy not in (None, "full") else []
-    others += ["precision"] if settings.precision == "fp16-mixed" else []
+    others += ["precision"] if precision == "fp16-mixed" else []
     if others:
         raise UserError.of("workload.stages-with", key=key, other=f"settings.{others[0]}")
     return count
