@@ -22,10 +22,10 @@ from transformers import LlamaConfig, LlamaForCausalLM
 class Part(nn.Module):
     """Some layers; the first part has the table of tokens, the last one norm, head and loss."""
 
-    def __init__(self, model: Any, rank: int, count: int, mixed: bool) -> None:
+    def __init__(self, model: Any, rank: int, cuts: list[int], mixed: bool) -> None:
         super().__init__()
-        layers, each = model.model.layers, len(model.model.layers) // count
-        model.model.layers = layers[rank * each : (rank + 1) * each]
+        count = len(cuts) - 1
+        model.model.layers = model.model.layers[cuts[rank] : cuts[rank + 1]]
         self.first, self.last, self.mixed = rank == 0, rank == count - 1, mixed
         if not self.first:
             model.model.embed_tokens = None
@@ -53,7 +53,7 @@ def measured(config: Path, case: dict[str, Any]) -> int:
     model = LlamaForCausalLM(LlamaConfig.from_pretrained(config, attn_implementation="eager"))
     if case["checkpointing"] == "full":
         model.gradient_checkpointing_enable({"use_reentrant": False})
-    part = Part(model.train(), rank, count, case["precision"] == "bf16-mixed")
+    part = Part(model.train(), rank, case["cuts"], case["precision"] == "bf16-mixed")
     del model
     device, several = torch.device("cpu"), case["accumulation"]
     stage = PipelineStage(part, rank, count, device)

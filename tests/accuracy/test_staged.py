@@ -41,11 +41,15 @@ CASES: dict[str, dict[str, Any]] = {
     "fp32, checkpointing": {"checkpointing": "full", "batch": 8},
     "bf16": {"precision": "bf16-mixed", "batch": 2, "sequence": 128},
 }
+CUTS = [0, 4, 6]
+"""First layer of each stage: the head works about as long as one of the six layers."""
 SAME = 1e-4
-"""By which the last stage of a run may differ from what is said."""
-HELD = 0.01
-"""By which the others may. gloo holds the tensor that was sent last before the first backward pass
-until the end of the step, which NCCL gives back when the send is done: one activation."""
+"""By which a stage of a run may differ from what is said."""
+
+
+def of(name: str) -> dict[str, Any]:
+    """Return a case with all that it leaves out."""
+    return USUAL | CASES[name] | {"cuts": CUTS}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +63,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def measured(config: Path) -> dict[str, list[int]]:
     """Return the peak of each stage, by case, in runs of torch on two processes."""
-    asked, cases = config / "cases.json", [USUAL | case for case in CASES.values()]
+    asked, cases = config / "cases.json", [of(name) for name in CASES]
     asked.write_text(json.dumps({"config": str(config), "cases": cases}), encoding="utf-8")
     program = str(Path(__file__).parent / "staged_run.py")
     run = ["torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
@@ -108,12 +112,20 @@ def facts(model: Path, case: dict[str, Any]) -> Facts:
 def test_each_stage_holds_what_it_does_in_torch(
     name: str, config: Path, measured: dict[str, list[int]]
 ) -> None:
-    case = USUAL | CASES[name]
+    """Or one activation more, which is gloo's.
+
+    Its ``Work`` holds the tensor that was sent before the last of the first forward passes, and
+    ``Schedule1F1B`` keeps that to the end of the step. NCCL's gives it back when the send is done.
+    """
+    case = of(name)
     found = facts(config, case)
-    stages = stages_of(found.settings, found.profile.blocks)
+    stages = stages_of(found.settings, found.profile)
+    assert [stage.begin for stage in stages] == CUTS[:-1]
+    activation = case["batch"] * case["sequence"] * CONFIG["hidden_size"] * 4
     for stage, known in zip(stages, measured[name], strict=True):
         said = stage_peak_bytes(
             found.profile, found.settings, stage, case["batch"], case["sequence"]
         )
         print(f"{name:40} {stage.index} {known:>12,} measured {said:>12,} {said / known - 1:+.2%}")
-        assert said == pytest.approx(known, rel=SAME if stage.last else HELD)
+        sent = activation if not stage.last and known - said > activation / 2 else 0
+        assert said + sent == pytest.approx(known, rel=SAME)

@@ -266,7 +266,7 @@ def _divided(search: Search, first: tuple[Timed, Report] | None) -> Iterator[Pla
         yield from splittings(search.plan, machine)
     same = first is not None and first[0].candidate.effect is Effect.SAME
     waits = waiting_share(first[1].time) if first is not None and same else 1.0
-    yield from stagings(search.plan, machine, waits or 0.0)
+    yield from stagings(search.plan, search.facts, waits or 0.0)
 
 
 def _aside(

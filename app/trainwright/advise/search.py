@@ -346,8 +346,6 @@ class Search:
     def _all_peaks(self, candidate: Candidate, batches: Sequence[int] = ()) -> dict[int, int]:
         profile = self.profile(candidate)
         assert profile is not None, "only candidates with a profile are timed"
-        if self.settings(candidate).pipeline_stages:  # which hold something for each micro-batch
-            batches = (candidate.micro_batch,)
         if not batches:
             ranks = self.ranks(candidate)
             pairs = space.batches(self.facts.settings, self.plan.workload, ranks)

@@ -4,26 +4,31 @@ from collections.abc import Iterator
 
 from trainwright.advise.advice import Reason
 from trainwright.estimate.stagetime import bubble_share
-from trainwright.machine.machine import Machine
 from trainwright.machine.peers import has_board_nvlink
 from trainwright.messages import Message
+from trainwright.plan.evaluate import Facts
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 from trainwright.workload.settings import SHARDED_OPTIMIZERS
 
 SOURCE = "torch: docs, torch.distributed.pipelining"
-_STAGES = (2, 4, 8)
+_STAGES = (2, 4, 8, 16)
 """Compared beside all GPUs in one pipeline; assumed: more cut few layers apiece."""
+_MOST = 2
+"""Numbers of stages that are compared, the fewest that may fit; assumed: more have more bubble."""
+_STATE = 16
+"""Bytes a parameter: weights, gradients and AdamW's moments in fp32."""
 
 
-def stagings(plan: Plan, machine: Machine, waits: float) -> Iterator[Plan]:
-    """Yield the plan with its layers cut into 2, 4, 8 and as many stages as there are GPUs.
+def stagings(plan: Plan, facts: Facts, waits: float) -> Iterator[Plan]:
+    """Yield the plan with its layers cut into as few stages as may fit.
 
     Only where the bubble is less than ``waits``, the share of a step that GPUs wait for each other
     without stages: else they cannot be faster. Nothing where NVLink joins all GPUs, which makes
     the waits short, and where the plan or the task is not open to it.
     """
-    given, workload, gpus = plan.settings, plan.workload, machine.gpu_count
+    given, workload, machine = plan.settings, plan.workload, facts.machine
+    gpus, found = machine.gpu_count, 0
     if workload.task not in ("pretrain", "full") or workload.objective or workload.frozen:
         return
     fixed = (given.tensor_degree, given.shard_degree, given.shard_offload, given.compile)
@@ -32,9 +37,13 @@ def stagings(plan: Plan, machine: Machine, waits: float) -> Iterator[Plan]:
         return
     if gpus < 2 or (has_board_nvlink(machine.gpu.record) and machine.nodes == 1):
         return
+    state = _STATE * float(facts.profile.model.get("parameters", 0))
     for stages in sorted({*_STAGES, gpus}):
         rows = (workload.effective_batch or 1) // max(gpus // stages, 1)
-        if gpus % stages == 0 and stages <= rows and bubble_share(stages, rows) < waits:
+        divides = gpus % stages == 0 and stages <= rows and found < _MOST
+        holds = state / stages < machine.gpu.total.value
+        if divides and holds and bubble_share(stages, rows) < waits:
+            found += 1
             update = {"strategy": "pp", "pipeline_stages": stages}
             yield plan.model_copy(update={"settings": given.model_copy(update=update)})
 

@@ -25,7 +25,7 @@ def live_peak_bytes(
     Raises:
         KeyError: the optimizer is not in the profile.
     """
-    if stages := stages_of(settings, profile.blocks):
+    if stages := stages_of(settings, profile):
         return max(stage_peak_bytes(profile, settings, one, batch, sequence) for one in stages)
     sharding = sharding_of(settings, gpu_count)
     if sharding is not None:

@@ -1,7 +1,7 @@
 """Device memory of a training step: what lives when, what the allocator reserves, who holds it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot
 from typing import Any
 
@@ -20,7 +20,7 @@ from trainwright.estimate.outside import bytes_outside, host_memory, outside, pa
 from trainwright.estimate.replays import Point, Run, run_at
 from trainwright.estimate.serving import Served
 from trainwright.estimate.sharded import sharding_of
-from trainwright.estimate.stages import Stage, deciding, stages_of
+from trainwright.estimate.stages import Stage, deciding, edge_bytes, stages_of
 from trainwright.estimate.textbook import textbook_line
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.machine import Gpu, System
@@ -318,13 +318,39 @@ def stage_peaks(
 ) -> dict[Stage, Ints]:
     """Return the allocated peak of each pipeline stage that can need the most; (points,) each.
 
-    Empty without a pipeline.
+    At other batches than the settings' own, there are so many more or fewer micro-batches. Empty
+    without a pipeline.
     """
     batches, lengths = np.broadcast_arrays(np.atleast_1d(batch), np.atleast_1d(sequence))
+    samples = settings.micro_batch * settings.accumulation
+    several = np.maximum(samples // batches, settings.pipeline_stages or 1)
     return {
-        stage: _ceiling(_asked(profile, gpu, settings, stage=stage)).peak(batches, lengths)
-        for stage in deciding(stages_of(settings, profile.blocks))
+        stage: _stage_peak(profile, gpu, settings, stage, batches, lengths, several)
+        for stage in deciding(stages_of(settings, profile))
     }
+
+
+def _stage_peak(
+    profile: Profile,
+    gpu: Gpu,
+    settings: FullSettings,
+    stage: Stage,
+    batches: Ints,
+    lengths: Ints,
+    several: Ints,
+) -> Ints:
+    """Return the peak of a stage with ``several`` micro-batches at each point; (points,).
+
+    Those beyond the first few do what these do, and only take more at the stage's edges.
+    """
+    found = np.zeros(len(batches), dtype=np.int64)
+    shown = {count: replace(stage, micro_batches=count).short for count in set(several.tolist())}
+    for short in set(shown.values()):
+        at = np.array([shown[count] == short for count in several.tolist()])
+        more = several[at] - short.micro_batches
+        few = _ceiling(_asked(profile, gpu, settings, stage=short)).peak(batches[at], lengths[at])
+        found[at] = few + more * edge_bytes(profile, short, batches[at], lengths[at])
+    return found
 
 
 def largest_stage(

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from trainwright.estimate.cuda import ITEMSIZE
 from trainwright.estimate.lives import TERM, Layout
 from trainwright.estimate.sharded import Span, passes_of, repeating, stride_of
-from trainwright.profile.profile import PHASES, Ints
+from trainwright.profile.profile import PHASES, Ints, Profile, evaluate
 from trainwright.profile.structure import Structure
+from trainwright.profile.trace import ALLOC
 from trainwright.workload import FullSettings
 
 _FORWARD, _OPTIMIZER = PHASES.index("forward"), PHASES.index("optimizer")
@@ -53,27 +54,41 @@ class Stage:
         """Micro-batches whose forward pass is done before the first backward pass begins."""
         return min(self.of - self.index, self.micro_batches)
 
+    @property
+    def short(self) -> "Stage":
+        """The same with as few micro-batches as show all that more of them do again."""
+        return replace(self, micro_batches=min(self.micro_batches, self.in_flight + 1))
 
-def stages_of(settings: FullSettings, layers: int) -> tuple[Stage, ...]:
-    """Return the stages of a plan, of layers as evenly as they go; none without a pipeline.
 
-    What is left over goes to the stages before the last: the first ones have the most micro-batches
-    in flight, the last one has the head. The exports cut in the same places.
-    """
-    count = settings.pipeline_stages or 1
+def stages_of(settings: FullSettings, profile: Profile) -> tuple[Stage, ...]:
+    """Return the stages of a plan; none without a pipeline."""
+    count, layers = settings.pipeline_stages or 1, profile.blocks
     if count < 2 or layers < count:
         return ()
-    cuts = cut(layers, count)
-    return tuple(
-        Stage(n, count, *pair, settings.accumulation) for n, pair in enumerate(pairwise(cuts))
-    )
+    table, layer = parameters_of(profile)
+    cuts = pairwise(cut(layers, count, round(table / layer)))
+    return tuple(Stage(n, count, *pair, settings.accumulation) for n, pair in enumerate(cuts))
 
 
-def cut(layers: int, count: int) -> list[int]:
-    """Return the first layer of each stage, and the layers of all."""
-    each, more = divmod(layers, count)
-    sizes = [each + (count - 1 - more <= n < count - 1) for n in range(count)]
-    return [sum(sizes[:n]) for n in range(count + 1)]
+def parameters_of(profile: Profile) -> tuple[float, float]:
+    """Return the parameters of the table of tokens, which the head has too, and of a layer."""
+    model = profile.model
+    table = float(model.get("vocabulary", 0) * model.get("hidden", 0))
+    return table, (float(model["parameters"]) - 2 * table) / profile.blocks
+
+
+def cut(layers: int, count: int, head: int) -> list[int]:
+    """Return the first layer of each stage, and the layers of all.
+
+    The head works as long as ``head`` layers, so that the last stage has so many less than the
+    others: a product takes as long as its matrix is large. What is left over goes to the stages
+    before it, since the first ones have the most micro-batches in flight. The exports cut in the
+    same places (resources/export/plain/stages).
+    """
+    last = min(max((layers + head) // count - head, 1), layers - count + 1)
+    each, more = divmod(layers - last, count - 1)
+    sizes = [each + (n >= count - 1 - more) for n in range(count - 1)]
+    return [*(sum(sizes[:n]) for n in range(count)), layers]
 
 
 def deciding(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
@@ -114,8 +129,9 @@ class _Cutter:
         self.born, self.dies = np.full(ids, -1), np.full(ids, len(layout.storage))
         self.born[layout.storage[born]] = born
         self.dies[-layout.storage[dies]] = dies
-        weights = [s for s in layout.storage[born] if layout.profile.category.get(s) == "parameter"]
-        self.weights = np.array(weights)
+        kinds = layout.profile.category.items()
+        weights = [storage for storage, kind in kinds if kind == "parameter"]
+        self.weights = layout.storage[born][np.isin(layout.storage[born], weights)]
         self.mine = self._mine()
 
     def layout(self) -> Layout:
@@ -152,8 +168,7 @@ class _Cutter:
         """Yield the events of an optimizer step, with what is added to their storages."""
         stage, ids = self.stage, len(self.born)
         passes = [self._pass(span, name, number) for span, name in ((one, "micro"), (two, "again"))]
-        count = min(stage.micro_batches, stage.in_flight + 1)
-        for forward, n in order(stage.in_flight, count):
+        for forward, n in order(stage.in_flight, stage.short.micro_batches):
             done = passes[min(n, 1)]
             yield (done.forward if forward else done.backward), max(n - 1, 0) * ids
         yield self._update(two.end, end, passes[0].gradients), 0
@@ -248,22 +263,17 @@ class _Cutter:
         )
 
     def _with_boundaries(self, layout: Layout, event: int, span: Span) -> Layout:
-        """Return the layout with what waits at the stage's edges.
+        """Return the layout with what waits at the stage's edges, from an event on.
 
-        Each micro-batch has a buffer of its own for what comes in, for good. The gradient that was
-        sent last is held until the next one is. Tokens and labels come for all micro-batches.
+        The gradient that was sent last is held until the next one is.
         """
-        run, stage, several = self.run, self.stage, self.stage.micro_batches
+        run, stage = self.run, self.stage
         inside = slice(span.forward, span.backward)
         inputs = (run.storage[inside] > 0) & (run.term[inside] == TERM["inputs"])
-        *tokens, labels = run.size[inside][inputs].tolist()
         hidden = int(run.size[self.born[self._carried("micro", 0)[stage.begin]]])
-        received = [] if stage.first else [(hidden, "activations")] * several
-        received += [] if stage.last else [(hidden, "buckets")] * several
-        received += [] if stage.first else [(hidden, "buckets")]
-        received += [(row, "inputs") for row in tokens if stage.first] * several
-        received += [(labels, "inputs")] * several if stage.last else []
-        rows, terms = zip(*received, strict=True)
+        found = edges(stage, hidden, run.size[inside][inputs].tolist()) * stage.micro_batches
+        found += [] if stage.first else [(hidden, "buckets")]
+        rows, terms = zip(*found, strict=True)
         fresh = int(np.abs(layout.storage).max()) + 1
         return replace(
             layout,
@@ -274,6 +284,40 @@ class _Cutter:
             term=np.insert(layout.term, event, [TERM[term] for term in terms]),
             steady=layout.steady + len(rows),
         )
+
+
+def edges(stage: Stage, hidden: int, inputs: list[int]) -> list[tuple[int, str]]:
+    """Return (size row, term) of what a stage keeps for each micro-batch, for good.
+
+    A buffer of its own for each activation and each gradient that comes in, and tokens or labels.
+    ``hidden`` is the row of an activation, ``inputs`` those of tokens, the last one of labels.
+    """
+    found = [] if stage.first else [(hidden, "activations")]
+    found += [] if stage.last else [(hidden, "buckets")]
+    found += [(row, "inputs") for row in inputs[:-1] if stage.first]
+    return found + [(row, "inputs") for row in inputs[-1:] if stage.last]
+
+
+def handed_row(profile: Profile) -> int:
+    """Return the size row of what a layer hands to the next one."""
+    segment = profile.segments["micro"]
+    lists = [ids for _, ids in sorted(segment.inputs)]
+    common = set(lists[0]).intersection(*lists[1:])
+    hidden = next(one for one in lists[-1] if one not in common)
+    return int(segment.b[(segment.code == ALLOC) & (segment.a == hidden)][0])
+
+
+def edge_bytes(profile: Profile, stage: Stage, batch: Ints, sequence: Ints) -> Ints:
+    """Return the bytes that each further micro-batch takes at the stage's edges; (points,)."""
+    segment = profile.segments["micro"]
+    inputs = [
+        int(row)
+        for code, storage, row in zip(segment.code, segment.a, segment.b, strict=True)
+        if code == ALLOC and profile.category.get(int(storage)) == "input"
+    ]
+    rows = [row for row, _ in edges(stage, handed_row(profile), inputs)]
+    points = zip(batch.tolist(), sequence.tolist(), strict=True)
+    return np.array([evaluate(profile.sizes[rows], *point).sum() for point in points])
 
 
 def order(in_flight: int, micro_batches: int) -> Iterator[tuple[bool, int]]:

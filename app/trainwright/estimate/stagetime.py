@@ -14,12 +14,11 @@ from trainwright.estimate.communication import (
     straggling,
 )
 from trainwright.estimate.optimizers import traced_name
-from trainwright.estimate.stages import Stage, stages_of
+from trainwright.estimate.stages import Stage, handed_row, parameters_of, stages_of
 from trainwright.machine.network import Cluster
 from trainwright.profile.expand import op_counts
 from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import SCALE, Floats, Profile, monomials
-from trainwright.profile.trace import ALLOC
 from trainwright.workload import FullSettings
 
 _OUTSIDE, _HEAD = -1, -2
@@ -46,7 +45,7 @@ def slowest(
 
     ``seconds`` are those of each row, run once. A stage updates its own weights.
     """
-    stages = stages_of(settings, profile.blocks)
+    stages = stages_of(settings, profile)
     number = int(passes(profile, settings, seconds).argmax())
     updates = np.array([name == "optimizer" for name in names])[:, None]
     mine = _shares(profile, stages)[number]
@@ -65,7 +64,7 @@ def passes(profile: Profile, settings: FullSettings, seconds: Floats) -> Floats:
         for number in (1, 2)
     )
     one = sum((twice[name] - once[name] for name in once), np.zeros(len(seconds)))
-    return _shares(profile, stages_of(settings, profile.blocks)) @ (one * seconds)
+    return _shares(profile, stages_of(settings, profile)) @ (one * seconds)
 
 
 def _shares(profile: Profile, stages: tuple[Stage, ...]) -> Floats:
@@ -84,11 +83,9 @@ def _shares(profile: Profile, stages: tuple[Stage, ...]) -> Floats:
 
 def weights_share(profile: Profile, stage: Stage) -> float:
     """Return the share of the model's weights that a stage has: its layers, a table at each end."""
-    model = profile.model
-    whole = float(model["parameters"])
-    table = float(model.get("vocabulary", 0) * model.get("hidden", 0))
-    layers = (whole - 2 * table) * (stage.end - stage.begin) / profile.blocks
-    return (layers + table * (stage.first + stage.last)) / whole
+    table, layer = parameters_of(profile)
+    mine = layer * (stage.end - stage.begin) + table * (stage.first + stage.last)
+    return mine / float(profile.model["parameters"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +121,12 @@ def handed_bytes(profile: Profile, batch: int, sequence: int) -> float:
 
 @lru_cache(maxsize=KEPT)
 def _handed(profile: Profile) -> int:
-    """Return the size row of what a layer hands to the next one."""
-    segment = profile.segments["micro"]
-    lists = [ids for _, ids in sorted(segment.inputs)]
-    common = set(lists[0]).intersection(*lists[1:])
-    hidden = next(one for one in lists[-1] if one not in common)
-    return int(segment.b[(segment.code == ALLOC) & (segment.a == hidden)][0])
+    return handed_row(profile)
 
 
 def summed_bytes(profile: Profile, settings: FullSettings) -> float:
     """Return the bytes of gradients that the copies of the largest stage add up."""
-    stages = stages_of(settings, profile.blocks)
+    stages = stages_of(settings, profile)
     share = max(weights_share(profile, stage) for stage in stages)
     return share * gradient_bytes(profile, settings, adapts=False)
 

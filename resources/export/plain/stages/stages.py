@@ -9,14 +9,16 @@ from strict import InputError
 from torch import nn
 
 
-def cut(layers: int, count: int) -> list[int]:
+def cut(layers: int, count: int, head: int) -> list[int]:
     """Return the first layer of each stage, and the layers of all.
 
-    What is left over goes to the stages before the last, which has the head as well.
+    The head works as long as ``head`` layers, so that the last stage has so many less than the
+    others. What is left over goes to the stages before it.
     """
-    each, more = divmod(layers, count)
-    sizes = [each + (count - 1 - more <= n < count - 1) for n in range(count)]
-    return [sum(sizes[:n]) for n in range(count + 1)]
+    last = min(max((layers + head) // count - head, 1), layers - count + 1)
+    each, more = divmod(layers - last, count - 1)
+    sizes = [each + (n >= count - 1 - more) for n in range(count - 1)]
+    return [*(sum(sizes[:n]) for n in range(count)), layers]
 
 
 def keep(model: Any, number: int, count: int) -> int:
@@ -34,7 +36,9 @@ def keep(model: Any, number: int, count: int) -> int:
         raise InputError("settings.strategy pp: the head is the table of tokens too")
     if len(inner.layers) < count:
         raise InputError(f"settings.strategy pp: {len(inner.layers)} layers for {count} stages")
-    begin, end = cut(len(inner.layers), count)[number : number + 2]
+    layer = sum(one.numel() for one in inner.layers[0].parameters())
+    head = round(model.get_output_embeddings().weight.numel() / layer)
+    begin, end = cut(len(inner.layers), count, head)[number : number + 2]
     inner.layers = inner.layers[begin:end]
     if number > 0:
         inner.embed_tokens = None
