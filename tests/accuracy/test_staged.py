@@ -44,7 +44,10 @@ CASES: dict[str, dict[str, Any]] = {
 CUTS = [0, 4, 6]
 """First layer of each stage: the head works about as long as one of the six layers."""
 SAME = 1e-4
-"""By which a stage of a run may differ from what is said."""
+"""By which a stage of a run in fp32 may differ from what is said."""
+MIXED = 2e-3
+"""By which it may in mixed precision: the copy in 16 bits of the first gradient that a stage is
+handed is counted to the stage that hands it."""
 
 
 def of(name: str) -> dict[str, Any]:
@@ -128,4 +131,4 @@ def test_each_stage_holds_what_it_does_in_torch(
         )
         print(f"{name:40} {stage.index} {known:>12,} measured {said:>12,} {said / known - 1:+.2%}")
         sent = activation if not stage.last and known - said > activation / 2 else 0
-        assert said + sent == pytest.approx(known, rel=SAME)
+        assert said + sent == pytest.approx(known, rel=MIXED if "bf16" in name else SAME)

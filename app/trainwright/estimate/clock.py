@@ -386,8 +386,8 @@ class Clock:
         if settings.pipeline_stages:
             length = situation.sequence
             times = self.operators(profile, settings, settings.micro_batch, length)
-            seconds = stretch * stagetime.passes(profile, settings, times.seconds)
-            return stagetime.waiting(profile, settings, self.chain(settings), seconds, length)
+            each = stretch * stagetime.passes(profile, settings, times.seconds)
+            return stagetime.waiting(profile, settings, self.chain(settings), each, length)
         if settings.shards:
             seconds = Passes(
                 terms.computing, share_of * terms.gpu.get("forward", 0.0), share_of * backward

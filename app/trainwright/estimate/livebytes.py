@@ -29,8 +29,8 @@ def live_peak_bytes(
         return max(stage_peak_bytes(profile, settings, one, batch, sequence) for one in stages)
     sharding = sharding_of(settings, gpu_count)
     if sharding is not None:
-        layout, parts = _run(profile, settings)
-        return _peak(sharded(layout, parts, sharding), batch, sequence)
+        layout, structures = _run(profile, settings)
+        return _peak(sharded(layout, structures, sharding), batch, sequence)
     parts = training_events(
         profile,
         batch,
