@@ -13,22 +13,23 @@ from trainwright.workload.settings import SHARDED_OPTIMIZERS
 
 SOURCE = "torch: docs, torch.distributed.pipelining"
 _STAGES = (2, 4, 8, 16)
-"""Compared beside all GPUs in one pipeline; assumed: more cut few layers apiece."""
-_MOST = 2
-"""Numbers of stages that are compared, the fewest that may fit; assumed: more have more bubble."""
+"""Of which the fewest that may fit are compared, beside all GPUs in one pipeline: the former have
+the least bubble, the latter have no copies whose gradients are added up."""
+_ROOM = 0.75
+"""Share of the memory that weights and state may take; assumed: activations need the rest."""
 _STATE = 16
 """Bytes a parameter: weights, gradients and AdamW's moments in fp32."""
 
 
 def stagings(plan: Plan, facts: Facts, waits: float) -> Iterator[Plan]:
-    """Yield the plan with its layers cut into as few stages as may fit.
+    """Yield the plan with its layers cut into as few stages as may fit, and one for each GPU.
 
     Only where the bubble is less than ``waits``, the share of a step that GPUs wait for each other
     without stages: else they cannot be faster. Nothing where NVLink joins all GPUs, which makes
     the waits short, and where the plan or the task is not open to it.
     """
     given, workload, machine = plan.settings, plan.workload, facts.machine
-    gpus, found = machine.gpu_count, 0
+    gpus = machine.gpu_count
     if workload.task not in ("pretrain", "full") or workload.objective or workload.frozen:
         return
     fixed = (given.tensor_degree, given.shard_degree, given.shard_offload, given.compile)
@@ -38,12 +39,11 @@ def stagings(plan: Plan, facts: Facts, waits: float) -> Iterator[Plan]:
     if gpus < 2 or (has_board_nvlink(machine.gpu.record) and machine.nodes == 1):
         return
     state = _STATE * float(facts.profile.model.get("parameters", 0))
-    for stages in sorted({*_STAGES, gpus}):
-        rows = (workload.effective_batch or 1) // max(gpus // stages, 1)
-        divides = gpus % stages == 0 and stages <= rows and found < _MOST
-        holds = state / stages < machine.gpu.total.value
-        if divides and holds and bubble_share(stages, rows) < waits:
-            found += 1
+    room = _ROOM * machine.gpu.total.value
+    able = [n for n in (*_STAGES, gpus) if gpus % n == 0 and state / n < room]
+    for stages in dict.fromkeys((*able[:1], *able[-1:])):
+        rows = (workload.effective_batch or 1) // (gpus // stages)
+        if stages <= rows and bubble_share(stages, rows) < waits:
             update = {"strategy": "pp", "pipeline_stages": stages}
             yield plan.model_copy(update={"settings": given.model_copy(update=update)})
 

@@ -8,14 +8,16 @@ Derived from the run on one GPU, for each stage. The order is that of torch 2.13
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainwright.estimate.cuda import ITEMSIZE
-from trainwright.estimate.lives import TERM, Layout
+from trainwright.estimate.lives import TERM, Layout, joined
 from trainwright.estimate.sharded import Span, passes_of, repeating, stride_of
+from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import PHASES, Ints, Profile, evaluate
 from trainwright.profile.structure import Structure
 from trainwright.profile.trace import ALLOC
@@ -140,7 +142,7 @@ class _Cutter:
         others = self.weights[~self.mine]
         first = np.arange(setup)
         pieces = [(first[~np.isin(np.abs(self.run.storage[:setup]), others)], 0)]
-        found, start, steady = tuple(passes_of(self.run, self.parts)), setup, 0
+        found, start, steady = _passes(self.run.profile, self.parts), setup, 0
         for number, part in enumerate(self.parts[1:]):
             steady = sum(len(piece) for piece, _ in pieces)
             start += len(part.storage)
@@ -309,15 +311,24 @@ def handed_row(profile: Profile) -> int:
 
 def edge_bytes(profile: Profile, stage: Stage, batch: Ints, sequence: Ints) -> Ints:
     """Return the bytes that each further micro-batch takes at the stage's edges; (points,)."""
-    segment = profile.segments["micro"]
-    inputs = [
-        int(row)
-        for code, storage, row in zip(segment.code, segment.a, segment.b, strict=True)
-        if code == ALLOC and profile.category.get(int(storage)) == "input"
-    ]
-    rows = [row for row, _ in edges(stage, handed_row(profile), inputs)]
+    rows = [row for row, _ in edges(stage, *_edge_rows(profile))]
     points = zip(batch.tolist(), sequence.tolist(), strict=True)
     return np.array([evaluate(profile.sizes[rows], *point).sum() for point in points])
+
+
+@lru_cache(maxsize=KEPT)
+def _edge_rows(profile: Profile) -> tuple[int, list[int]]:
+    """Return the size row of an activation, and those of tokens and labels."""
+    segment = profile.segments["micro"]
+    inputs = [storage for storage, kind in profile.category.items() if kind == "input"]
+    born = (segment.code == ALLOC) & np.isin(segment.a, inputs)
+    return handed_row(profile), segment.b[born].tolist()
+
+
+@lru_cache(maxsize=2)
+def _passes(profile: Profile, parts: tuple[Structure, ...]) -> tuple[Span, ...]:
+    """Return the passes of the run that parts make: alike for all of its stages."""
+    return tuple(passes_of(joined(profile, parts, steady=2), parts))
 
 
 def order(in_flight: int, micro_batches: int) -> Iterator[tuple[bool, int]]:

@@ -143,8 +143,8 @@ WIDE = {
 
 @pytest.mark.slow
 def test_stages_are_chosen_where_a_slow_network_would_pass_all_gradients(folder: Path) -> None:
-    slow = {"nodes": 4, "gpus": [{"id": "h100-80gb-sxm", "count": 1}]}
-    free = {"strategy": None, "config": WIDE, "workload": {"effective_batch": 32}}
+    slow: dict[str, Any] = {"nodes": 4, "gpus": [{"id": "h100-80gb-sxm", "count": 1}]}
+    free: dict[str, Any] = {"strategy": None, "config": WIDE, "workload": {"effective_batch": 32}}
     apart = plan(folder, machine=slow | {"network": {"kind": "ethernet-10g"}}, **free)
     joined = plan(folder, gpu="h100-80gb-sxm", **free)
     [best] = advise(apart, facts(apart), top=1).choices
