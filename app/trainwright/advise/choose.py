@@ -11,6 +11,7 @@ from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, sharded, untimed_reasons
 from trainwright.advise.search import Search, Sources
 from trainwright.advise.splitting import split, splittings
+from trainwright.advise.staging import staged, stagings
 from trainwright.advise.taking import with_settings
 from trainwright.advise.walk import Timed
 from trainwright.estimate import fp8
@@ -57,7 +58,7 @@ def advise(
     ranked = _ranked(search)
     first = next(ranked, None)  # the others are worked out once it is clear that they count
     own = first[0].candidate.effect if first is not None else None
-    if (apart := _split(search, first, top, alone, wanted)) is not None:
+    if (apart := _apart(search, first, top, alone, wanted)) is not None:
         return apart
     if own is not Effect.SAME and (aside := _aside(search, own, top, alone, wanted)) is not None:
         return aside
@@ -225,22 +226,20 @@ def _may_be_split(effect: Effect, report: Report) -> bool:
     return alone and waits is not None and waits > _WAITS
 
 
-def _split(
+def _apart(
     search: Search,
     first: tuple[Timed, Report] | None,
     top: int,
     alone: bool,
     wanted: Callable[[], bool],
 ) -> Advice | None:
-    """Return the advice for split layers, where the best without them changes the result or is
-    slower.
+    """Return the advice for layers that are split or cut into stages, where the best without
+    changes the result or is slower.
 
     They are compared only where they may help, and by profiles that are at hand.
     """
-    if first is not None and not _may_be_split(first[0].candidate.effect, first[1]):
-        return None
     nobody, found = (lambda: False), list[tuple[float, Advice]]()
-    for plan in splittings(search.plan, search.facts.machine):
+    for plan in _divided(search, first):
         facts = search.sources.resolve(plan) if wanted() else None
         if facts is None:  # its structure has to be traced first
             continue
@@ -254,9 +253,20 @@ def _split(
     if best_advice is None or step_seconds >= before:
         return None
     less = 1 - step_seconds / before if same else None
-    given = split(best_advice.choices[0].settings.tensor_degree, less)
+    settings = best_advice.choices[0].settings
+    given = staged(settings, less) if settings.pipeline_stages else split(settings, less)
     choices = (replace(one, reasons=(given, *one.reasons)) for one in best_advice.choices)
     return replace(best_advice, choices=tuple(choices))
+
+
+def _divided(search: Search, first: tuple[Timed, Report] | None) -> Iterator[Plan]:
+    """Yield the plan with its layers divided, in the ways that may do better than the first."""
+    machine = search.facts.machine
+    if first is None or _may_be_split(first[0].candidate.effect, first[1]):
+        yield from splittings(search.plan, machine)
+    same = first is not None and first[0].candidate.effect is Effect.SAME
+    waits = waiting_share(first[1].time) if first is not None and same else 1.0
+    yield from stagings(search.plan, search.facts, waits or 0.0)
 
 
 def _aside(
@@ -430,7 +440,9 @@ def with_whole_batch(plan: Plan) -> tuple[Plan, tuple[Message, ...]]:
     The plan itself where nothing must change, or where the search may leave GPUs idle.
     """
     effective = plan.workload.effective_batch
-    gpus = (plan.machine.gpu_count or 1) // (plan.settings.tensor_degree or 1) or 1
+    gpus = plan.machine.gpu_count or 1
+    stages = (plan.settings.pipeline_stages or gpus) if plan.settings.strategy == "pp" else 1
+    gpus = gpus // ((plan.settings.tensor_degree or 1) * stages) or 1
     if effective is None or not plan.workload.trains or plan.settings.strategy == "single":
         return plan, ()
     rounded = learning_rate.whole_batch(effective, gpus)

@@ -117,6 +117,8 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     if count < 2 or not search.plan.workload.trains:
         return
     value = best.candidate.strategy
+    if value == "pp":  # the reason for its stages says it
+        return
     if value == "fsdp2":
         copies = _alternative(search, best, strategy="ddp")
         less = 1 - best.seconds / copies.seconds if copies is not None else None

@@ -317,8 +317,9 @@ class Search:
             nbytes = model_bytes(profile) if packed is None else packed.nbytes
             self._peaks[key] = {0: int(nbytes)}
         shared = candidate.strategy in WEIGHTS_SHARED
-        shards = self.settings(candidate).shards_of(self.gpus(candidate)) if shared else 1
-        return _least(self._peaks[key][0] // shards)
+        settings = self.settings(candidate)
+        shards = settings.shards_of(self.gpus(candidate)) if shared else 1
+        return _least(self._peaks[key][0] // (settings.pipeline_stages or shards))
 
     def room(self, candidate: Candidate) -> float:
         """Return the bytes that the allocator may take on the device."""

@@ -83,6 +83,8 @@ class Candidate:
         }
         if self.strategy != "fsdp2":
             searched["tensor_degree"] = None
+        if self.strategy != "pp":
+            searched["pipeline_stages"] = None
         if self.optimizer != base.optimizer:  # how another one runs is its usual way
             usual = USUAL_IMPLEMENTATION.get(self.optimizer)
             searched["optimizer_implementation"] = usual
@@ -110,7 +112,7 @@ def values(
     shares = gpu_count > 1 and trains and whole % base.ranks_of(gpu_count) == 0
     nvidia = record.vendor == "NVIDIA"
     moves = nvidia and trains and memory_bytes is not None
-    strategies = _strategies(workload, base)
+    strategies, staged = _strategies(workload, base), base.pipeline_stages is not None
     found: dict[str, tuple[Any, ...]] = {
         "precision": _precisions(workload, record),
         "strategy": strategies if shares else ("single",),
@@ -123,7 +125,7 @@ def values(
         "optimizer_offload": ("none", "cpu") if moves else ("none",),
         "cross_entropy": _losses(workload, base, profile),
         "checkpointing": _checkpointings(layers),
-        "activation_offload": (False, True) if layers and moves else (False,),
+        "activation_offload": (False, True) if layers and moves and not staged else (False,),
         "allocator": ("native", "expandable") if nvidia else ("native",),
     }
     return {key: _with_own(key, known, settings, base) for key, known in found.items()}
@@ -136,7 +138,8 @@ def _strategies(workload: Workload, base: FullSettings) -> tuple[str, ...]:
     """
     if workload.objective is not None:
         return ("ddp",)
-    return (base.strategy,) if base.shards else ("ddp", "fsdp2")
+    divided = base.shards or base.pipeline_stages
+    return (base.strategy,) if divided else ("ddp", "fsdp2")
 
 
 def _degrees(
@@ -154,7 +157,7 @@ def _losses(workload: Workload, base: FullSettings, profile: Profile) -> tuple[s
 
     Its labels are then shifted by one.
     """
-    if workload.objective is not None or base.tensor_degree is not None:
+    if workload.objective is not None or base.together > 1:
         return (base.cross_entropy,)
     shifted = set(zip(profile.ops.name, profile.ops.phase, strict=True))
     generates = workload.trains and ("aten.constant_pad_nd.default", "loss") in shifted
@@ -191,7 +194,10 @@ def _convolutional(profile: Profile) -> bool:
 
 
 def batches(base: FullSettings, workload: Workload, gpus: int) -> Iterator[tuple[int, int]]:
-    """Yield (micro-batch, accumulation), largest micro-batch first, whose product is exact."""
+    """Yield (micro-batch, accumulation), largest micro-batch first, whose product is exact.
+
+    Each pipeline stage needs a micro-batch.
+    """
     if not workload.trains:
         yield base.micro_batch, base.accumulation
         return
@@ -200,7 +206,7 @@ def batches(base: FullSettings, workload: Workload, gpus: int) -> Iterator[tuple
     if rest:
         return
     for micro in range(share, 0, -1) if share <= 4096 else _large_divisors(share):
-        if share % micro == 0:
+        if share % micro == 0 and share // micro >= (base.pipeline_stages or 1):
             yield micro, share // micro
 
 
@@ -380,7 +386,9 @@ class Space:
 def _goes_together(named: Mapping[str, Any]) -> bool:
     """Return whether an update within backward, on the CPU or on shares goes with the rest."""
     moved, early = named["optimizer_offload"] == "cpu", named["optimizer_in_backward"]
-    shared = named["strategy"] in SHARDED
+    shared = named["strategy"] in (*SHARDED, "pp")
+    if named["strategy"] == "pp" and named["precision"] == "fp16-mixed":
+        return False
     if shared and named["optimizer"] not in SHARDED_OPTIMIZERS:
         return False
     if named["shard_degree"] is not None and named["strategy"] != "fsdp2":

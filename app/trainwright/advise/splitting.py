@@ -7,6 +7,7 @@ from trainwright.machine.machine import Machine
 from trainwright.machine.peers import has_board_nvlink
 from trainwright.messages import Message
 from trainwright.plan.schema import Plan
+from trainwright.workload import FullSettings
 from trainwright.workload.settings import SHARDED_OPTIMIZERS
 
 SOURCE = "torch: docs, torch.distributed.tensor.parallel"
@@ -36,11 +37,12 @@ def splittings(plan: Plan, machine: Machine) -> Iterator[Plan]:
             yield plan.model_copy(update={"settings": given.model_copy(update=update)})
 
 
-def split(degree: int | None, less: float | None) -> Reason:
+def split(settings: FullSettings, less: float | None) -> Reason:
     """Return why layers are split: else nothing keeps the result, or a step takes longer.
 
     ``less`` is the share of the step that it saves; None where nothing else keeps the result.
     """
+    degree = settings.tensor_degree
     because = Message.of("advise.tensor-degree.fits", degree=degree)
     if less is not None:
         because = Message.of("advise.tensor-degree.faster", degree=degree, less=less)

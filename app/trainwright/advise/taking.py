@@ -21,6 +21,7 @@ _UNUSUAL = {
     "shard_degree": None,
     "shard_offload": False,
     "tensor_degree": None,
+    "pipeline_stages": None,
 }
 """Keys of training that are marked as chosen only where they are not what they usually are."""
 _BEST = Message.of("advise.chosen.best")

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainwright.catalog import CpuRecord
+from trainwright.estimate import stagetime
 from trainwright.estimate.communication import (
     NOTHING,
     Exchange,
@@ -171,7 +172,7 @@ class Clock:
             *(settings.num_workers, settings.pin_memory, settings.optimizer_offload),
             *(settings.prefetch_factor, settings.framework, settings.strategy),
             *(settings.reshard_after_forward, settings.shard_offload, settings.shard_degree),
-            settings.tensor_degree,
+            settings.together,
         )
         if key not in self._terms:
             self._terms[key] = self._step(profile, settings, batch)
@@ -255,6 +256,8 @@ class Clock:
                 updates = np.array([name == "optimizer" for name in names])
                 shards = settings.shards_of(self.situation.gpu_count)
                 counts = np.where(updates[:, None], counts / shards, counts)
+            if settings.pipeline_stages:
+                counts = stagetime.slowest(profile, settings, names, counts, times.seconds)
             return [(names, times, counts)]
         tokens = self.new_tokens
         context = length + tokens // 2
@@ -380,6 +383,11 @@ class Clock:
         adapts = situation.workload.adapts
         share_of = stretch / settings.accumulation
         bandwidth = record.bandwidth_bytes_per_s.value
+        if settings.pipeline_stages:
+            length = situation.sequence
+            times = self.operators(profile, settings, settings.micro_batch, length)
+            each = stretch * stagetime.passes(profile, settings, times.seconds)
+            return stagetime.waiting(profile, settings, self.chain(settings), each, length)
         if settings.shards:
             seconds = Passes(
                 terms.computing, share_of * terms.gpu.get("forward", 0.0), share_of * backward
@@ -397,6 +405,11 @@ class Clock:
             bandwidth=bandwidth,
             buffers=float(profile.model.get("buffers", 0)),
         )
+
+    def chain(self, settings: FullSettings) -> stagetime.Chain:
+        """Return how pipeline stages and their copies lie on the GPUs, and what joins them."""
+        situation = self.situation
+        return stagetime.chain(settings, situation.gpu_count, self.inside, situation.cluster)
 
     def joined(self, profile: Profile, settings: FullSettings) -> tuple[float, float]:
         """Return the bytes of a step that split layers join, and the seconds on their link."""

@@ -209,11 +209,13 @@ class Exchange:
     """Of ``wire``: among the copies of shared weights."""
     parts: float = 0.0
     """Of ``wire``: within split layers; nothing hides it."""
+    bubble: float = 0.0
+    """While a pipeline of stages fills and drains."""
 
     @property
     def works(self) -> float:
         """Seconds that the exchange takes in all."""
-        return self.wire + self.copies + self.buffers + self.straggling
+        return self.wire + self.copies + self.buffers + self.straggling + self.bubble
 
     @property
     def exposed(self) -> float:

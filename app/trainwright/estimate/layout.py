@@ -14,6 +14,7 @@ from trainwright.estimate.optimizers import traced_name
 from trainwright.estimate.served_layout import engine_layout, windowed_layout
 from trainwright.estimate.serving import Served
 from trainwright.estimate.sharded import Sharding, sharded
+from trainwright.estimate.stages import Stage, staged
 from trainwright.estimate.state import as_ruled, offloaded
 from trainwright.profile.expand import (
     PLAIN_LOOP,
@@ -56,6 +57,7 @@ def training_layout(
     kept: float = 1.0,
     loop: Loop = PLAIN_LOOP,
     sharding: Sharding | None = None,
+    stage: Stage | None = None,
     engine: Engine | None = None,
 ) -> Layout:
     """Return two optimizer steps after the setup, with what CUDA libraries take.
@@ -75,6 +77,8 @@ def training_layout(
         layout = offloaded(layout, optimizer)
     if sharding is not None:
         layout = sharded(layout, parts, sharding)
+    if stage is not None:
+        layout = staged(layout, parts, stage)
     if engine is not None:
         layout = _with_engine(layout, len(parts[0].storage), engine)
     if replicas > 1:

@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from trainwright.estimate.lives import joined
+from trainwright.estimate.lives import Layout, joined
 from trainwright.estimate.loops import loop_of
 from trainwright.estimate.optimizers import traced_name
-from trainwright.estimate.sharded import Sharding, sharded, sharding_of
+from trainwright.estimate.sharded import sharded, sharding_of
+from trainwright.estimate.stages import Stage, staged, stages_of
 from trainwright.profile.expand import training_events, training_structure
 from trainwright.profile.profile import Profile
+from trainwright.profile.structure import Structure
 from trainwright.workload import FullSettings
 
 
@@ -17,14 +19,18 @@ def live_peak_bytes(
     """Return the most bytes that live at once in two optimizer steps after the setup.
 
     ``batch`` is samples a micro-batch, ``sequence`` tokens a sample. No allocator rounds them, and
-    no CUDA library takes its share. Of one of ``gpu_count`` where they share what they hold.
+    no CUDA library takes its share. Of one of ``gpu_count`` where they share what they hold; of
+    pipeline stages, of the one that needs the most.
 
     Raises:
         KeyError: the optimizer is not in the profile.
     """
+    if stages := stages_of(settings, profile):
+        return max(stage_peak_bytes(profile, settings, one, batch, sequence) for one in stages)
     sharding = sharding_of(settings, gpu_count)
     if sharding is not None:
-        return _shared_peak(profile, settings, sharding, batch, sequence)
+        layout, structures = _run(profile, settings)
+        return _peak(sharded(layout, structures, sharding), batch, sequence)
     parts = training_events(
         profile,
         batch,
@@ -38,13 +44,22 @@ def live_peak_bytes(
     return int(np.cumsum(changes).max(initial=0))
 
 
-def _shared_peak(
-    profile: Profile, settings: FullSettings, sharding: Sharding, batch: int, sequence: int
+def stage_peak_bytes(
+    profile: Profile, settings: FullSettings, stage: Stage, batch: int, sequence: int
 ) -> int:
+    """Return the same of one pipeline stage, in bytes."""
+    layout, parts = _run(profile, settings)
+    return _peak(staged(layout, parts, stage), batch, sequence)
+
+
+def _run(profile: Profile, settings: FullSettings) -> tuple[Layout, tuple[Structure, ...]]:
     update = f"optimizer:{traced_name(profile, settings.update)}"
     accumulation = min(settings.accumulation, 2)
     loop = loop_of(settings)
     parts = training_structure(profile, accumulation, settings.recomputing, update, 2, loop)
-    layout = sharded(joined(profile, parts, steady=2), parts, sharding)
+    return joined(profile, parts, steady=2), parts
+
+
+def _peak(layout: Layout, batch: int, sequence: int) -> int:
     nbytes = layout.bytes_of(batch, sequence)[layout.size]
     return int(np.cumsum(np.sign(layout.storage) * nbytes).max(initial=0))

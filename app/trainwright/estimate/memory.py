@@ -1,7 +1,7 @@
 """Device memory of a training step: what lives when, what the allocator reserves, who holds it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot
 from typing import Any
 
@@ -20,6 +20,7 @@ from trainwright.estimate.outside import bytes_outside, host_memory, outside, pa
 from trainwright.estimate.replays import Point, Run, run_at
 from trainwright.estimate.serving import Served
 from trainwright.estimate.sharded import sharding_of
+from trainwright.estimate.stages import Stage, deciding, edge_bytes, stages_of
 from trainwright.estimate.textbook import textbook_line
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.machine import Gpu, System
@@ -107,11 +108,12 @@ def _asked(
     gpu_count: int = 1,
     served: Served | None = None,
     kept: float | None = None,
+    stage: Stage | None = None,
 ) -> _Asked:
     """Return what makes the run that a plan stands for.
 
     ``kept`` is the share that torch.compile saves of what it may compute again; by default
-    the middle where the plan compiles.
+    the middle where the plan compiles. ``stage`` is one of the plan's pipeline.
     """
     device = cuda.alike(Device.of(gpu.record, gpu.workspace))  # so that layouts are made once
     if kept is None:
@@ -126,6 +128,7 @@ def _asked(
         "optimizer": settings.update,
         "replicas": min(gpu_count, 2) if settings.strategy == "ddp" else 1,
         "sharding": sharding_of(settings, gpu_count),
+        "stage": stage,
         "offload": settings.optimizer_offload,
         "kept": kept,
         "loop": loop_of(settings),
@@ -239,7 +242,10 @@ def _run(
 ) -> Run:
     """Return the replays of the run that a plan stands for."""
     infer = new_tokens is not None
-    asked = _asked(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
+    stage = largest_stage(profile, gpu, settings, batch=batch, sequence=sequence)
+    asked = _asked(
+        profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served, stage=stage
+    )
     expandable = settings.allocator == "expandable" and system == "linux"
     return run_at(asked.layout(), Point.of(batch, sequence, new_tokens, served), expandable)
 
@@ -257,7 +263,10 @@ def first_look(
 ) -> tuple[int, Curve]:
     """Return (allocated peak in bytes, curve) without a replay: for the first repaint."""
     infer = new_tokens is not None
-    asked = _asked(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
+    stage = largest_stage(profile, gpu, settings, batch=batch, sequence=sequence)
+    asked = _asked(
+        profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served, stage=stage
+    )
     layout = asked.layout()
     point = Point.of(batch, sequence, new_tokens, served)
     seen = curve(layout, point.bytes_of(layout))
@@ -283,6 +292,8 @@ def allocated_peak_bytes(
     infer = new_tokens is not None
     asked = _asked(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
     batches, lengths = np.broadcast_arrays(np.atleast_1d(batch), np.atleast_1d(sequence))
+    if stages := stage_peaks(profile, gpu, settings, batch=batches, sequence=lengths):
+        return np.max([*stages.values()], axis=0)  # type: ignore[no-any-return]
     if new_tokens is None:
         return _ceiling(asked).peak(batches, lengths)
     if served is None or served.traced:
@@ -295,6 +306,59 @@ def allocated_peak_bytes(
     computed, tokens, pool = at
     total_bytes: Ints = _ceiling(asked).peak(computed, tokens) + pool
     return total_bytes
+
+
+def stage_peaks(
+    profile: Profile,
+    gpu: Gpu,
+    settings: FullSettings,
+    *,
+    batch: Ints | int,
+    sequence: Ints | int,
+) -> dict[Stage, Ints]:
+    """Return the allocated peak of each pipeline stage that can need the most; (points,) each.
+
+    At other batches than the settings' own, there are so many more or fewer micro-batches. Empty
+    without a pipeline.
+    """
+    batches, lengths = np.broadcast_arrays(np.atleast_1d(batch), np.atleast_1d(sequence))
+    samples = settings.micro_batch * settings.accumulation
+    several = np.maximum(samples // batches, settings.pipeline_stages or 1)
+    return {
+        stage: _stage_peak(profile, gpu, settings, stage, batches, lengths, several)
+        for stage in deciding(stages_of(settings, profile))
+    }
+
+
+def _stage_peak(
+    profile: Profile,
+    gpu: Gpu,
+    settings: FullSettings,
+    stage: Stage,
+    batches: Ints,
+    lengths: Ints,
+    several: Ints,
+) -> Ints:
+    """Return the peak of a stage with ``several`` micro-batches at each point; (points,).
+
+    Those beyond the first few do what these do, and only take more at the stage's edges.
+    """
+    found = np.zeros(len(batches), dtype=np.int64)
+    shown = {count: replace(stage, micro_batches=count).short for count in set(several.tolist())}
+    for short in set(shown.values()):
+        at = np.array([shown[count] == short for count in several.tolist()])
+        more = several[at] - short.micro_batches
+        few = _ceiling(_asked(profile, gpu, settings, stage=short)).peak(batches[at], lengths[at])
+        found[at] = few + more * edge_bytes(profile, short, batches[at], lengths[at])
+    return found
+
+
+def largest_stage(
+    profile: Profile, gpu: Gpu, settings: FullSettings, *, batch: int, sequence: int
+) -> Stage | None:
+    """Return the pipeline stage that needs the most memory; None without a pipeline."""
+    peaks = stage_peaks(profile, gpu, settings, batch=batch, sequence=sequence)
+    return max(peaks, key=lambda one: int(peaks[one][0]), default=None)
 
 
 def _fusing(

@@ -15,6 +15,7 @@ from trainwright.estimate.communication import (
     load,
 )
 from trainwright.estimate.sharing import volume_of
+from trainwright.estimate.stagetime import handed_bytes, summed_bytes
 from trainwright.estimate.stepterms import StepTerms
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
@@ -81,11 +82,12 @@ def scaling(
     """Return the plan on 1 to all of its GPUs; of one GPU, what a second would do.
 
     Empty where nothing is trained, where the update cannot wait for other GPUs, where layers are
-    split, and where the answers are written first: fewer GPUs write more at once each.
+    split or lie in stages, and where the answers are written first: fewer GPUs write more at once
+    each.
     """
     situation, workload = clock.situation, clock.situation.workload
     alone = settings.optimizer_in_backward or settings.optimizer_offload == "cpu"
-    whole = settings.tensor_degree is None and workload.writes is None
+    whole = settings.together == 1 and workload.writes is None
     if not workload.trains or alone or not whole:
         return ()
     if situation.gpu_count < 2 and not _takes_another(situation.gpu.record):
@@ -217,7 +219,7 @@ def _gradients(profile: Profile, clock: Clock, settings: FullSettings) -> float:
 class _Wire:
     """What passes round a ring of GPUs in a step."""
 
-    what: Literal["gradients", "shared", "parts"]
+    what: Literal["gradients", "shared", "parts", "handed"]
     nbytes: float
     passes: int
     """Times that the bytes go round: an all-reduce passes all gradients twice."""
@@ -230,6 +232,8 @@ def _wires(
     profile: Profile, clock: Clock, settings: FullSettings, cost: Exchange
 ) -> tuple[_Wire, ...]:
     """Return what each GPU sends: to those it shares a copy with, and to its peers of others."""
+    if settings.pipeline_stages:
+        return _handed(profile, clock, settings, cost)
     if not settings.shards:
         gradients = _gradients(profile, clock, settings)
         return (_Wire("gradients", gradients, 2, clock.situation.gpu_count, clock.link, cost.wire),)
@@ -246,6 +250,19 @@ def _wires(
         return (within,)
     share = volume.reduced / mesh.shards
     return within, _Wire("gradients", share, 2, mesh.copies, mesh.between, cost.between)
+
+
+def _handed(
+    profile: Profile, clock: Clock, settings: FullSettings, cost: Exchange
+) -> tuple[_Wire, ...]:
+    """Return what pipeline stages send to each other, and their copies among themselves."""
+    where, sequence = clock.chain(settings), clock.situation.sequence
+    nbytes = 2 * settings.accumulation * handed_bytes(profile, settings.micro_batch, sequence)
+    wire = _Wire("handed", nbytes, 2, 2, where.link, cost.wire - cost.between)
+    if not cost.between:
+        return (wire,)
+    gradients = summed_bytes(profile, settings)
+    return wire, _Wire("gradients", gradients, 2, where.copies, where.among, cost.between)
 
 
 def _assumed(record: GpuRecord, link: Link) -> Iterator[Message]:
@@ -317,6 +334,7 @@ def exchange_quantity(
         ("copies", cost.copies),
         ("buffers", cost.buffers),
         ("straggling", cost.straggling),
+        ("bubble", cost.bubble),
     )
     each = [_on_wire(wire) for wire in _wires(profile, clock, settings, cost)]
     waited = each[0] if len(each) == 1 else _seconds("time.wires", cost.wire, "Σ", *each)
@@ -346,6 +364,10 @@ _SENT = {
         "Σ groups: latency + (n - 1) / n · bytes / (link · share)",
     ),
     "parts": ("time.parts", "traced", "time.joining", f"Σ layers: {_ROUND}"),
+    "handed": (
+        *("time.handed", "2 · micro-batches · activation", "time.handing"),
+        "2 · (micro-batches + stages - 1) · (latency + bytes / (link · share))",
+    ),
 }
 """What is sent -> its name, where its bytes are from, the name of its seconds, their formula."""
 

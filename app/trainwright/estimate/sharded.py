@@ -80,7 +80,7 @@ class _Life:
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class Span:
     """Where one micro-batch's pass lies in a run, as event numbers."""
 
     forward: int
@@ -96,7 +96,7 @@ def sharded(layout: Layout, parts: tuple[Structure, ...], sharding: Sharding) ->
 
     ``parts`` is what the layout was joined from: the setup, then the steps.
     """
-    spans = tuple(_spans(layout, parts))
+    spans = tuple(passes_of(layout, parts))
     gradients = _gradients(layout)
     if sharding.kind == "fsdp2":
         groups = _group_bytes(layout, spans[0], gradients)  # the model's, alike for each pass
@@ -189,7 +189,7 @@ def _trains_all(profile: Profile) -> bool:
 
 def _fsdp(
     layout: Layout,
-    span: _Span,
+    span: Span,
     gradients: NDArray[np.int64],
     groups: tuple[list[int], int],
     sharding: Sharding,
@@ -256,7 +256,7 @@ def _reduced(
 
 
 def _of_root(
-    layout: Layout, span: _Span, gradients: NDArray[np.int64], sharding: Sharding
+    layout: Layout, span: Span, gradients: NDArray[np.int64], sharding: Sharding
 ) -> Iterator[_Life]:
     """Yield the root's gradients, which wait for the end of the backward pass."""
     inside = np.zeros(len(gradients), dtype=np.bool_)
@@ -275,9 +275,7 @@ def _gradients(layout: Layout) -> NDArray[np.int64]:
     return np.flatnonzero((layout.storage > 0) & (layout.term == TERM["gradients"]))
 
 
-def _group_bytes(
-    layout: Layout, span: _Span, gradients: NDArray[np.int64]
-) -> tuple[list[int], int]:
+def _group_bytes(layout: Layout, span: Span, gradients: NDArray[np.int64]) -> tuple[list[int], int]:
     """Return the bytes of each block's weights, and of those outside all blocks.
 
     They are those of its gradients where everything trains. Of frozen weights the order of their
@@ -294,8 +292,11 @@ def _group_bytes(
     whole = sum(sizes)
     if not span.blocks:
         return [], whole
-    found = _repeating(sizes, len(span.blocks))
-    if found is None and _trains_all(profile):
+    alike = repeating(sizes, len(span.blocks))
+    found = None
+    if alike is not None:
+        found = [sum(sizes[alike[0] : sum(alike)])] * len(span.blocks)
+    elif _trains_all(profile):
         found = [
             int(constant[layout.size[gradients[(gradients >= back) & (gradients < done)]]].sum())
             for _, _, back, done in span.blocks
@@ -312,19 +313,19 @@ def _embedding(profile: Profile) -> int:
     return int(tokens * width) or 1 << 62
 
 
-def _repeating(sizes: list[int], blocks: int) -> list[int] | None:
-    """Return the bytes of each block, where so many alike follow each other."""
+def repeating(sizes: list[int], blocks: int) -> tuple[int, int] | None:
+    """Return (first, period) of so many blocks alike, one after the other; None without."""
     for period in range(len(sizes) // blocks, 0, -1):
         for first in range(len(sizes) - period * blocks + 1):
             one = sizes[first : first + period]
             if sizes[first : first + period * blocks] == one * blocks:
-                return [sum(one)] * blocks
+                return first, period
     return None
 
 
 def _zero(
     layout: Layout,
-    spans: tuple[_Span, ...],
+    spans: tuple[Span, ...],
     parts: tuple[Structure, ...],
     gradients: NDArray[np.int64],
     sharding: Sharding,
@@ -362,14 +363,14 @@ def _zero(
         yield _Life(int(event), end, wide, "gradients")
 
 
-def _spans(layout: Layout, parts: tuple[Structure, ...]) -> Iterator[_Span]:
+def passes_of(layout: Layout, parts: tuple[Structure, ...]) -> Iterator[Span]:
     """Yield the passes of all micro-batches of all steps."""
     born = np.full(int(np.abs(layout.storage).max(initial=0)) + 1, -1, dtype=np.int64)
     births = np.flatnonzero(layout.storage > 0)
     born[layout.storage[births[::-1]]] = births[::-1]
     profile = layout.profile
     start = len(parts[0].storage)
-    stride = _stride(parts)
+    stride = stride_of(parts)
     for number, part in enumerate(parts[1:]):
         runs = _runs(part.phase, start)
         segments = [profile.segments[name] for name in ("micro", "again")
@@ -381,11 +382,11 @@ def _spans(layout: Layout, parts: tuple[Structure, ...]) -> Iterator[_Span]:
         ]
         for segment, (forward, backward, end) in zip(segments, passes, strict=False):
             blocks = _blocks(layout, segment, born, number * stride, (backward, end))
-            yield _Span(forward, backward, end, tuple(blocks))
+            yield Span(forward, backward, end, tuple(blocks))
         start += len(part.storage)
 
 
-def _stride(parts: tuple[Structure, ...]) -> int:
+def stride_of(parts: tuple[Structure, ...]) -> int:
     """Return how far the ids of a step lie beyond those of the step before it."""
     if len(parts) < 3:
         return 0

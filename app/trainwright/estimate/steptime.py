@@ -183,6 +183,7 @@ def estimate_time(
                 *timenotes.notes(clock, compiled, workload, reason, around),
                 *_recurrent(profile, clock, settings, batch),
                 *timenotes.split(clock, profile, settings),
+                *timenotes.piped(clock, profile, settings, batch),
                 *scaling_notes(points, profile, clock, settings, batch),
                 *(fed.notes if fed else ()),
             ),

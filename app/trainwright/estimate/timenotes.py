@@ -60,6 +60,23 @@ def split(clock: Clock, profile: Profile, settings: FullSettings) -> Iterator[Me
     yield Message.of(f"time.note.split{slow}", link=Message.of(f"time.path.{link.path}"), **values)
 
 
+def piped(clock: Clock, profile: Profile, settings: FullSettings, batch: int) -> Iterator[Message]:
+    """Yield how much of a step pipeline stages have nothing to do, and what they hand on."""
+    if (stages := settings.pipeline_stages) is None:
+        return
+    terms = clock.terms(profile, settings, batch)
+    cost, where = clock.exchange_of(profile, settings, terms), clock.chain(settings)
+    yield Message.of(
+        "time.note.bubble",
+        stages=stages,
+        copies=where.copies,
+        micro_batches=settings.accumulation,
+        share=cost.bubble / terms.step,
+        link=Message.of(f"time.path.{where.link.path}"),
+        seconds=cost.wire - cost.between,
+    )
+
+
 def notes(
     clock: Clock,
     compiled: Compiling | None,

@@ -16,7 +16,7 @@ class Batch:
     nodes: int = 1
     """Computers that the GPUs are in, each with as many."""
     together: int = 1
-    """GPUs that split each layer, and take the same samples."""
+    """GPUs that take the same samples: they split each layer, or have a stage each."""
 
     @property
     def each(self) -> int:
@@ -39,4 +39,4 @@ def batch(plan: Plan, settings: FullSettings) -> Batch:
     else:
         gpus = max(1, round((plan.workload.effective_batch or 1) / (micro * accumulation)))
     nodes = 1 if settings.strategy == "single" else plan.machine.nodes
-    return Batch(micro, accumulation, gpus, nodes, settings.tensor_degree or 1)
+    return Batch(micro, accumulation, gpus, nodes, settings.together)

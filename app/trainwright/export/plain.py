@@ -15,6 +15,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "single": ("plain/single",),
     "ddp": ("plain/ddp", "plain/several"),
     "fsdp2": ("plain/fsdp2", "plain/several", programs.SHARDED),
+    "pp": ("plain/stages", "plain/several"),
 }
 """Strategy -> where the programs for it lie."""
 made_for: Mapping[str, str] = programs.LIBRARIES

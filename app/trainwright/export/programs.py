@@ -47,7 +47,7 @@ SHARDED = "sharded"
 """Folder of the programs around torch's ``fully_shard``."""
 COMMON = ("run", "shared")
 """Folders of the programs that run the steps, and of those that the target transformers has too."""
-OF_SOME = ("splitting", "shares", "ds_config", "parting")
+OF_SOME = ("splitting", "stages", "shares", "ds_config", "parting")
 """Programs that only some targets and strategies have."""
 TRACED = ("step", "updates", "freezing", "nets", "splits")
 """Programs that the tracer runs too."""
@@ -196,7 +196,7 @@ _CARRIED = (
     *("adapter_dtype", "input_gradients", "optimizer", "optimizer_implementation", "momentum"),
     *("activation_offload", "cross_entropy", "optimizer_in_backward", "optimizer_offload"),
     *("attention", "compile", "channels_last", "allocator", "strategy", "reshard_after_forward"),
-    *("shard_degree", "tensor_degree", "shard_offload"),
+    *("shard_degree", "tensor_degree", "pipeline_stages", "shard_offload"),
 )
 """Settings that the exported programs read."""
 

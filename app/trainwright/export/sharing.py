@@ -1,4 +1,4 @@
-"""Which targets run a plan whose GPUs share weights, gradients or optimizer state."""
+"""Which targets run a plan whose GPUs share weights, gradients, optimizer state or layers."""
 
 from collections.abc import Mapping
 
@@ -11,8 +11,8 @@ from trainwright.workload.settings import Optimizer, Quantization, Strategy
 
 ZERO: tuple[Strategy, ...] = ("zero1", "zero2", "zero3")
 RUNS: Mapping[str, tuple[Strategy, ...]] = {
-    "plain": ("fsdp2",),
-    **dict.fromkeys(("slurm", "skypilot", "dstack", "kubeflow", "ray"), ("fsdp2",)),
+    "plain": ("fsdp2", "pp"),
+    **dict.fromkeys(("slurm", "skypilot", "dstack", "kubeflow", "ray"), ("fsdp2", "pp")),
     "accelerate": ("fsdp2",),
     "transformers": ("fsdp2",),
     "deepspeed": ZERO,
@@ -30,7 +30,7 @@ SPLIT = ("plain", "slurm", "skypilot", "dstack", "kubeflow", "ray")
 """Targets whose files split layers over GPUs."""
 OPTIMIZERS: Mapping[Strategy, tuple[Optimizer, ...]] = {
     "fsdp2": ("adamw", "sgd", "muon"),
-    **dict.fromkeys(ZERO, ("adamw", "sgd")),
+    **dict.fromkeys((*ZERO, "pp"), ("adamw", "sgd")),
 }
 """Strategy -> optimizers that move shares. torch's Adafactor fails on them (2.13), and those of
 bitsandbytes know whole tensors alone."""
@@ -52,7 +52,7 @@ def require_runnable(name: str, plan: Plan, settings: FullSettings) -> None:
     nodes, strategy = plan.machine.nodes, settings.strategy
     if nodes > 1 and settings.several and name not in ON_NODES:
         raise UserError.of("export.no-nodes", name=name, nodes=nodes, able=list(ON_NODES))
-    if not settings.shards:
+    if not (settings.shards or settings.pipeline_stages):
         return
     if strategy not in RUNS.get(name, ()):
         able = [target for target, strategies in RUNS.items() if strategy in strategies]

@@ -10,6 +10,7 @@ from trainwright.messages import Message, UserError
 from trainwright.plan.method import method
 from trainwright.plan.model import USUAL_ANSWER, USUAL_PROMPT, Model, model_of
 from trainwright.plan.schema import Plan
+from trainwright.plan.staging import check_stages
 from trainwright.profile import windows
 from trainwright.profile.spec import (
     OPTIMIZERS,
@@ -45,6 +46,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
     inputs, notes = _inputs(plan, model)
     if plan.workload.routing is not None and not model.mixed:
         raise UserError.of("plan.no-experts", key="workload.routing")
+    check_stages(model, settings)
     workload = plan.workload
     adapters = (workload.lora if workload.task in ("lora", "qlora") else None) or Lora()
     asked = traced_as(settings.update)

@@ -238,6 +238,7 @@ def _on_cpu(
             "compile": False,
             "strategy": "single",
             "tensor_degree": None,
+            "pipeline_stages": None,
         }
     )
     asked = question(plan, here_settings, record)
@@ -381,7 +382,7 @@ def plan_here(plan: Plan, settings: FullSettings) -> Plan:
         "accumulation": settings.accumulation,
         "loader": Loader(**read) if settings.num_workers else Loader(num_workers=0),
         "strategy": "single",
-        **dict.fromkeys(("shard_degree", "shard_offload", "tensor_degree")),
+        **dict.fromkeys(("shard_degree", "shard_offload", "tensor_degree", "pipeline_stages")),
     }
     return plan.model_copy(
         update={

@@ -23,7 +23,13 @@ from trainwright.workload.settings import (
     Settings,
     Strategy,
 )
-from trainwright.workload.sharing import check_sharding, divisors, shard_degree, tensor_degree
+from trainwright.workload.sharing import (
+    check_sharding,
+    divisors,
+    pipeline_stages,
+    shard_degree,
+    tensor_degree,
+)
 from trainwright.workload.workload import FEWEST_ANSWERS, MOST_ANSWERS, Workload
 
 LARGEST_DEFAULT_BATCH = 8
@@ -32,7 +38,6 @@ DEFAULT_WORKERS = 4
 
 NOT_YET: dict[tuple[str, str], str] = {
     ("precision", "fp8"): "bf16-mixed",
-    ("strategy", "pp"): "fsdp2, zero3, ddp, single",
     ("strategy", "tp"): "fsdp2, with settings.tensor_degree",
     ("strategy", "hybrid"): "fsdp2, with settings.shard_degree",
 }
@@ -62,6 +67,7 @@ ONLY_TRAINING = (
     "settings.reshard_after_forward",
     "settings.shard_degree",
     "settings.tensor_degree",
+    "settings.pipeline_stages",
     "settings.shard_offload",
     "settings.cross_entropy",
     "settings.learning_rate",
@@ -111,9 +117,9 @@ def filled(
     check_sharding(settings, strategy)
     copies = shard_degree(settings, strategy, gpu_count, nodes)
     together = tensor_degree(settings, strategy, workload, gpu_count, nodes) or 1
-    micro_batch, accumulation = _batches(
-        settings, workload, gpu_count // together if strategy != "single" else 1
-    )
+    stages = pipeline_stages(settings, strategy, workload, precision, gpu_count)
+    ranks = gpu_count // (together * (stages or 1)) if strategy != "single" else 1
+    micro_batch, accumulation = _batches(settings, workload, ranks, stages or 1)
     _check_attention(settings, precision, record)
     workers = _workers(settings.loader, gpu_count, cores)
     quantization = _quantization(settings, workload)
@@ -129,6 +135,7 @@ def filled(
         "checkpointing": _checkpointing(settings, workload),
         "strategy": strategy,
         "shard_degree": copies,
+        "pipeline_stages": stages,
         "num_workers": workers,
         "prefetch_factor": settings.loader.prefetch_factor or 2,
         "pin_memory": _pinned(settings.loader, record),
@@ -276,14 +283,34 @@ def _quantization(settings: Settings, workload: Workload) -> Quantization:
 
 def _strategy(settings: Settings, gpu_count: int) -> Strategy:
     match settings.strategy:
-        case "single" | "ddp" | "fsdp2" | "zero1" | "zero2" | "zero3" as chosen:
+        case "single" | "ddp" | "fsdp2" | "zero1" | "zero2" | "zero3" | "pp" as chosen:
             return chosen
         case _:
             return "ddp" if gpu_count > 1 else "single"
 
 
-def _batches(settings: Settings, workload: Workload, gpus: int) -> tuple[int, int]:
-    """Return micro-batch and accumulation whose product over the GPUs is the effective batch."""
+def _batches(settings: Settings, workload: Workload, gpus: int, stages: int = 1) -> tuple[int, int]:
+    """Return micro-batch and accumulation whose product over the GPUs is the effective batch.
+
+    Pipeline stages need a micro-batch each: torch's ``Schedule1F1B`` refuses fewer.
+    """
+    micro, steps = _counted_batches(settings, workload, gpus, stages)
+    if steps < stages:
+        effective = workload.effective_batch
+        raise _inexact(
+            "workload.stages-batches",
+            effective or 0,
+            gpus * stages * (settings.micro_batch or 1),
+            key="settings.accumulation",
+            stages=stages,
+            value=steps,
+        )
+    return micro, steps
+
+
+def _counted_batches(
+    settings: Settings, workload: Workload, gpus: int, stages: int
+) -> tuple[int, int]:
     if not workload.trains:
         return _served(settings, workload), 1
     effective = workload.effective_batch
@@ -321,7 +348,8 @@ def _batches(settings: Settings, workload: Workload, gpus: int) -> tuple[int, in
                 divisors=_near_divisors(share, given),
             )
     if micro is None:
-        micro = share // steps if steps is not None else largest_divisor(share)
+        most = max(min(LARGEST_DEFAULT_BATCH, share // stages), 1)
+        micro = share // steps if steps is not None else largest_divisor(share, most)
     return micro, share // micro
 
 

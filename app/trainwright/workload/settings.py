@@ -46,7 +46,7 @@ Framework = Literal["torch-1.12", "torch-2.0", "torch-2.4"]
 """Versions of torch whose kernels' times differ, each up to the next; today's are the last."""
 OutputKept = Literal["no", "step", "next"]
 GradientsCleared = Literal["after-step", "before-backward", "zeroed"]
-Strategy = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3"]
+Strategy = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3", "pp"]
 SHARDED: tuple[Strategy, ...] = ("fsdp2", "zero1", "zero2", "zero3")
 """Strategies that share out optimizer state, gradients or weights: torch's ``fully_shard``, and
 DeepSpeed's three stages."""
@@ -262,6 +262,9 @@ class Settings(Frozen):
     tensor_degree: Annotated[int, Field(ge=2, le=64)] | None = None
     """fsdp2: over how many GPUs of a computer each layer is split as well (tensor parallelism):
     they compute the same samples together. Default: no layer is split."""
+    pipeline_stages: Annotated[int, Field(ge=2, le=64)] | None = None
+    """pp: how many parts the layers are cut into, each on a GPU of its own, that hand micro-batches
+    on (1F1B). More GPUs than that hold further copies. Default: as many as there are GPUs."""
     shard_offload: bool | None = None
     """fsdp2: whether each GPU's shares of weights, gradients and optimizer state lie in pinned
     system memory, where the CPU updates them (torch's ``CPUOffloadPolicy``). Default: false."""
@@ -292,6 +295,8 @@ class FullSettings(Frozen):
     """None where all GPUs share one copy."""
     tensor_degree: int | None = None
     """None where no layer is split."""
+    pipeline_stages: int | None = None
+    """None where each GPU has all layers."""
     shard_offload: bool = False
     learning_rate: float | None = None
     warmup: int | None = None
@@ -353,9 +358,14 @@ class FullSettings(Frozen):
         """Whether a GPU holds only its share of something that one GPU would hold whole."""
         return self.strategy in SHARDED
 
+    @property
+    def together(self) -> int:
+        """GPUs that work on the same samples: those of a split layer, or the stages."""
+        return (self.tensor_degree or 1) * (self.pipeline_stages or 1)
+
     def ranks_of(self, gpu_count: int) -> int:
         """Return how many of so many GPUs take samples of their own; one of each split layer."""
-        return max(gpu_count // (self.tensor_degree or 1), 1)
+        return max(gpu_count // self.together, 1)
 
     def shards_of(self, gpu_count: int) -> int:
         """Return how many of so many GPUs share one copy of what is shared out.

@@ -1,7 +1,13 @@
 """How GPUs share weights and layers: what a plan may ask for together."""
 
 from trainwright.messages import UserError
-from trainwright.workload.settings import SHARDED, SHARDED_OPTIMIZERS, Settings, Strategy
+from trainwright.workload.settings import (
+    SHARDED,
+    SHARDED_OPTIMIZERS,
+    Precision,
+    Settings,
+    Strategy,
+)
 from trainwright.workload.workload import Workload
 
 
@@ -10,7 +16,7 @@ def check_sharding(settings: Settings, strategy: Strategy) -> None:
     if settings.shard_offload and strategy != "fsdp2":
         raise UserError.of("workload.offload-of-shards", key="settings.shard_offload")
     optimizer = settings.optimizer or "adamw"
-    if strategy in SHARDED and optimizer not in SHARDED_OPTIMIZERS:
+    if strategy in (*SHARDED, "pp") and optimizer not in SHARDED_OPTIMIZERS:
         raise UserError.of(
             "workload.sharded-optimizer",
             key="settings.optimizer",
@@ -74,6 +80,48 @@ def tensor_degree(
         if getattr(settings, other):
             raise UserError.of("workload.tensor-with", key=key, other=f"settings.{other}")
     return degree
+
+
+_NOT_STAGED = (
+    *("shard_degree", "tensor_degree", "shard_offload", "reshard_after_forward", "compile"),
+    *("channels_last", "activation_offload", "recipe", "output_kept", "gradients_cleared"),
+    *("loss_in_model", "softmax_inputs", "expanded_heads", "position_tables", "reentrant"),
+    "framework",
+)
+"""Keys that are not planned together with pipeline stages, whatever is given."""
+
+
+def pipeline_stages(
+    settings: Settings, strategy: Strategy, workload: Workload, precision: Precision, gpus: int
+) -> int | None:
+    """Return how many parts the layers are cut into; None where each GPU has all of them.
+
+    What no other setting mends is refused first.
+    """
+    key, count = "settings.strategy", settings.pipeline_stages
+    if strategy != "pp":
+        if count is not None:
+            raise UserError.of("workload.stages-strategy", key="settings.pipeline_stages")
+        return None
+    if workload.task not in ("pretrain", "full") or workload.objective or workload.frozen:
+        raise UserError.of("workload.stages-task", key=key)
+    if gpus < 2:
+        raise UserError.of("workload.stages-alone", key=key)
+    count = count or gpus
+    if gpus % count:
+        raise UserError.of(
+            "workload.stages-count",
+            key="settings.pipeline_stages",
+            value=count,
+            gpus=gpus,
+            possible=[n for n in divisors(gpus) if n > 1],
+        )
+    others = [name for name in _NOT_STAGED if getattr(settings, name)]
+    others += ["cross_entropy"] if settings.cross_entropy not in (None, "full") else []
+    others += ["precision"] if precision == "fp16-mixed" else []
+    if others:
+        raise UserError.of("workload.stages-with", key=key, other=f"settings.{others[0]}")
+    return count
 
 
 def divisors(number: int) -> list[int]:

@@ -93,14 +93,17 @@ class Settings:
     compile: bool
     channels_last: bool
     allocator: Literal["native", "expandable"]
-    strategy: Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3"]
-    """What several processes share: nothing, or weights, gradients and optimizer state."""
+    strategy: Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3", "pp"]
+    """What several processes share: nothing, or weights, gradients and optimizer state, or the
+    layers, some on each."""
     reshard_after_forward: bool
     """Of fsdp2: whether a block's weights are gathered again for its backward pass."""
     shard_degree: int | None
     """Of fsdp2: processes that share one copy of the weights; null: all of them."""
     tensor_degree: int | None
     """Of fsdp2: processes that split each layer; null: none is split."""
+    pipeline_stages: int | None
+    """Of pp: processes that the layers are cut for; null without."""
     shard_offload: bool
     """Of fsdp2: whether shares lie in pinned host memory, where the CPU moves them."""
 
@@ -208,8 +211,8 @@ def _check_numbers(plan: Plan) -> None:
     }.items():
         if value < 0:
             raise InputError(f"{key}: {value} is negative")
-    degree = plan.settings.tensor_degree or 1
-    product = batch.micro * batch.accumulation * batch.gpus // degree
+    together = (plan.settings.tensor_degree or 1) * (plan.settings.pipeline_stages or 1)
+    product = batch.micro * batch.accumulation * batch.gpus // together
     if product != batch.effective:
         raise InputError(
             f"batch: micro {batch.micro} x accumulation {batch.accumulation} x gpus "
@@ -234,6 +237,14 @@ def _check_shares(plan: Plan) -> None:
     degree, gpus = plan.settings.shard_degree, plan.batch.gpus
     if degree is not None and (degree < 2 or gpus % degree):
         raise InputError(f"settings.shard_degree: {degree} is no share of {gpus} GPUs")
+    stages, several = plan.settings.pipeline_stages, plan.batch.accumulation
+    if (plan.settings.strategy == "pp") != (stages is not None):
+        raise InputError("settings.pipeline_stages: goes with strategy pp, and pp needs it")
+    if stages is not None and (gpus % stages or several < stages):
+        raise InputError(
+            f"settings.pipeline_stages: {stages} must divide {gpus} GPUs, and be no more than the "
+            f"{several} micro-batches of a step"
+        )
     parts = plan.settings.tensor_degree
     if parts is None:
         return

@@ -15,12 +15,14 @@ class World:
     size: int
     device: torch.device
     parts: int = 1
-    """Processes next to each other that split every layer; they take the same samples."""
+    """Processes that split every layer, or have a stage each; they take the same samples."""
+    apart: bool = False
+    """Whether these lie apart, as stages do, and next to each other those that add up gradients."""
 
     @property
     def group(self) -> int:
         """Number of this process's samples among those that are taken at once."""
-        return self.rank // self.parts
+        return self.rank % self.groups if self.apart else self.rank // self.parts
 
     @property
     def groups(self) -> int:

@@ -65,6 +65,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "reshard_after_forward": (),  # of fsdp2: test_resharding_and_offload_reach_the_files
     "shard_degree": (),  # of fsdp2: test_a_copy_in_each_computer_reaches_the_files
     "tensor_degree": (),  # of fsdp2: test_split_layers_reach_the_files_or_are_refused
+    "pipeline_stages": (),  # of pp: test_stages_reach_the_files_or_are_refused
     "shard_offload": (),  # of fsdp2: test_resharding_and_offload_reach_the_files
     "learning_rate": (1e-4, None),
     "warmup": (7, None),
@@ -164,6 +165,19 @@ def test_split_layers_reach_the_files_or_are_refused(tiny: Plan, target: str) ->
         return
     assert "parallelize_module" in written(target, plan, split)["train.py"]
     assert "parallelize" not in written(target, plan, settings(strategy="fsdp2"))["train.py"]
+
+
+@pytest.mark.parametrize("target", [*SHARING, "torchtitan", "lightning", "trl"])
+def test_stages_reach_the_files_or_are_refused(tiny: Plan, target: str) -> None:
+    plan, stages = on_two_gpus(tiny), settings(strategy="pp", pipeline_stages=2)
+    if target not in SPLIT:
+        with pytest.raises(UserError) as refused:
+            export.files(target, plan, stages, {}, "en")
+        assert refused.value.message.id == "export.no-sharding"
+        return
+    files = written(target, plan, stages)
+    assert "return_outputs=False" in files["train.py"]
+    assert json.loads(files["plan.json"])["settings"]["pipeline_stages"] == 2
 
 
 def test_every_setting_is_listed_here() -> None:

@@ -13,16 +13,18 @@ def join(plan: Plan, *, cpu: bool) -> World:
     """Return this process's place; torchrun tells it by environment variables.
 
     Raises:
-        InputError: it is alone, and the plan shares its weights between several.
+        InputError: it is alone, and the plan shares weights or layers between several.
     """
     rank, size, local = (
         int(os.environ.get(name, default))
         for name, default in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0))
     )
-    if size == 1 and plan.settings.strategy == "fsdp2":
+    if size == 1 and plan.settings.strategy in ("fsdp2", "pp"):
+        shared = {"fsdp2": "weights", "pp": "layers"}[plan.settings.strategy]
         raise InputError(
-            f"settings.strategy fsdp2 shares the weights between {plan.batch.gpus} processes, and "
-            "one was started: start train.py with torchrun, as its first lines say"
+            f"settings.strategy {plan.settings.strategy} shares the {shared} between "
+            f"{plan.batch.gpus} processes, and one was started: start train.py with torchrun, as "
+            "its first lines say"
         )
     found = None if cpu else torch.accelerator.current_accelerator(check_available=True)
     device = torch.device("cpu") if found is None else torch.device(found.type, local)
@@ -33,7 +35,10 @@ def join(plan: Plan, *, cpu: bool) -> World:
         if plan.settings.shard_offload and device.type != "cpu":
             backend = f"{device.type}:{backend},cpu:gloo"  # norms are added up where the shares are
         dist.init_process_group(backend)
-    parts = plan.settings.tensor_degree or 1
+    stages = plan.settings.pipeline_stages
+    key, parts = "pipeline_stages", stages
+    if stages is None:
+        key, parts = "tensor_degree", plan.settings.tensor_degree or 1
     if size % parts:
-        raise InputError(f"settings.tensor_degree: {parts} does not divide {size} processes")
-    return World(rank, size, device, parts)
+        raise InputError(f"settings.{key}: {parts} does not divide {size} processes")
+    return World(rank, size, device, parts, apart=stages is not None)
