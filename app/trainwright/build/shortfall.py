@@ -48,7 +48,7 @@ def shortfall(
         yield from _too_large(request, market, works)
     limit = least.total.expected if least is not None else None
     for way, values, asked in _ways(request):
-        if not at_hand(asked.plan, trace):
+        if asked.plan is not request.plan and not at_hand(asked.plan, trace):
             yield Message.of(f"planner.untraced.{way}", **values)
             continue
         yield from _cheaper(way, values, lowest(asked), limit)
