@@ -204,3 +204,14 @@ def test_the_catalogue_is_copied_with_its_heads_as_text_markdown_and_csv(opened)
     assert any(cell == "GeForce RTX 4090" for row in rows for cell in row)
     assert len(copied["text"].splitlines()) == len(rows)
     assert len(copied["markdown"].splitlines()) == len(rows) + 1
+
+
+def test_the_pane_says_what_a_part_costs_new_and_used_and_how_that_is_known(opened, qtbot):
+    _, screen = catalog(opened)
+    screen.show_part(find_gpu("rtx-3090").record)
+    text = said(screen.pane)
+    assert "Used ≈$700 (assumed, 2026-06" in text
+    screen.show_part(find_cpu("ryzen-9-9950x"))
+    text = said(screen.pane)
+    assert "New ≈$" in text
+    assert "Used" not in text, "nobody says"
