@@ -210,8 +210,9 @@ def test_the_pane_says_what_a_part_costs_new_and_used_and_how_that_is_known(open
     _, screen = catalog(opened)
     screen.show_part(find_gpu("rtx-3090").record)
     text = said(screen.pane)
-    assert "Used ≈$700 (assumed, 2026-06" in text
+    assert "≈$2,011 (launch price, 2020-09-24)" in text
+    assert "≈$700 (used, assumed, 2026-06-30)" in text
     screen.show_part(find_cpu("ryzen-9-9950x"))
     text = said(screen.pane)
-    assert "New ≈$" in text
-    assert "Used" not in text, "nobody says"
+    assert "(assumed, 2025-07-31)" in text
+    assert "used" not in text, "nobody says"

@@ -147,11 +147,11 @@ class PartPane(Surface):
 def _prices(record: Record) -> Iterator[str]:
     """Yield what a part costs today, new and used, and how that is known."""
     book, currency = price_book(), currency_of(None)
-    for condition, used in (("new", False), ("used", True)):
+    for used in (False, True):
         price = price_of(record, book, currency, used=used)
         if price is not None:
             cost = lead((price,)) + amount(price.expected, price.currency)
-            yield tr(f"pc.catalog.price.{condition}", price=cost, known=kind_and_day(price))
+            yield tr("pc.catalog.price", price=cost, known=kind_and_day(price))
 
 
 def _selectable(text: str, colour: str) -> Label:
