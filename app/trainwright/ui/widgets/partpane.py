@@ -115,8 +115,8 @@ class PartPane(Surface):
             return
         self._head.addWidget(_low(Label(record.name, px=tokens.TITLE, weight=600, wrap=True)))
         self._head.addWidget(_low(Label(brief(record), px=tokens.LABEL, colour="text2", wrap=True)))
-        for text in _prices(record):
-            self._head.addWidget(_low(Label(text, px=tokens.LABEL, wrap=True)))
+        for price in _prices(record):
+            self._head.addWidget(_low(Label(price, px=tokens.LABEL, wrap=True)))
         if record.notes:
             self._head.addWidget(
                 _low(Label(record.notes, px=tokens.LABEL, colour="text3", wrap=True))
