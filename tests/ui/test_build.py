@@ -383,8 +383,8 @@ def test_the_chart_tells_watts_by_area_and_in_words(opened, qtbot):
     areas = [radius**2 / watts for watts, radius in radii.items()]
     assert areas == pytest.approx([areas[0]] * 3)
     told = dict(chart.rows())
-    assert told["2 × GeForce RTX 3090"] == "$2,700 · ~40 h 0 min · 900 W at the wall"
-    assert "310 W at the wall" in chart.accessibleDescription()
+    assert told["2 × GeForce RTX 3090"] == "$2,700 · ~40 h 0 min · at most 900 W at the wall"
+    assert "at most 310 W at the wall" in chart.accessibleDescription()
     QTest.keyClick(chart, Qt.Key.Key_Right)
     assert chart.accessibleDescription().startswith("GeForce RTX 4060 Ti 16GB · $1,500")
     QTest.keyClick(chart, Qt.Key.Key_Return)

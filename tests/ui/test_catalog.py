@@ -204,3 +204,15 @@ def test_the_catalogue_is_copied_with_its_heads_as_text_markdown_and_csv(opened)
     assert any(cell == "GeForce RTX 4090" for row in rows for cell in row)
     assert len(copied["text"].splitlines()) == len(rows)
     assert len(copied["markdown"].splitlines()) == len(rows) + 1
+
+
+def test_the_pane_says_what_a_part_costs_new_and_used_and_how_that_is_known(opened, qtbot):
+    _, screen = catalog(opened)
+    screen.show_part(find_gpu("rtx-3090").record)
+    text = said(screen.pane)
+    assert "≈$2,011 (launch price, 2020-09-24)" in text
+    assert "≈$700 (used, assumed, 2026-06-30)" in text
+    screen.show_part(find_cpu("ryzen-9-9950x"))
+    text = said(screen.pane)
+    assert "(assumed, 2025-07-31)" in text
+    assert "used" not in text, "nobody says"

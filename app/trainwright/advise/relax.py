@@ -31,6 +31,7 @@ _GPUS_TRIED = 3
 _FEWER_BITS = ("fp8", "int8", "int4", "nf4", "q8_0", "q6_k", "q4_k_m")
 """Weights that are served, by what they keep; an engine takes only its own. Engines have kernels
 for int4 (AWQ, GPTQ), and unpack nf4."""
+_OWN = "mxfp4"
 _EFFECTS: dict[tuple[str, str], Effect] = {("lora", "qlora"): Effect.NEARLY}
 """Frozen weights in 4 bits train the same adapters; any other change of task trains others."""
 Answer = tuple[Search, Timed, Report]
@@ -268,21 +269,29 @@ def _roomier(plan: Plan) -> Iterator[Plan]:
         yield plan.model_copy(update={"settings": settings})
 
 
-def _fewer_bits(search: Search) -> Iterator[Relaxation]:
-    """Yield the plan that serves weights of fewer bits, as many as fit.
+def fewer_bits(plan: Plan, config: str = "") -> Iterator[Plan]:
+    """Yield the plan that serves weights of fewer bits, the most bits first; nothing if it trains.
 
-    gpt-oss is published in MXFP4: there they are the model itself.
+    gpt-oss, as its ``config`` says, is published in MXFP4: there they are the model itself.
     """
-    if search.plan.workload.trains or search.facts.settings.quantization != "none":
+    if plan.workload.trains or plan.settings.quantization not in (None, "none"):
         return
-    own = ("mxfp4",) if '"gpt_oss"' in search.facts.config else ()
-    for value in (*own, *_FEWER_BITS):
-        settings = search.plan.settings.model_copy(update={"quantization": value})
-        for plan in _roomier(search.plan.model_copy(update={"settings": settings})):
+    for value in (*((_OWN,) if '"gpt_oss"' in config else ()), *_FEWER_BITS):
+        settings = plan.settings.model_copy(update={"quantization": value})
+        yield plan.model_copy(update={"settings": settings})
+
+
+def _fewer_bits(search: Search) -> Iterator[Relaxation]:
+    """Yield the plan that serves weights of fewer bits, as many as fit."""
+    if search.facts.settings.quantization != "none":
+        return
+    for served in fewer_bits(search.plan, search.facts.config):
+        value = served.settings.quantization
+        for plan in _roomier(served):
             if (answer := first(plan, search.sources)) is not None:
                 values = {"setting": "quantization", "value": value}
                 change = Message.of("advise.relax.setting", **values, **_cost(answer[2]))
-                effect = Effect.SAME if value in own else Effect.NEARLY
+                effect = Effect.SAME if value == _OWN else Effect.NEARLY
                 yield _way(change, plan, search, answer, effect)
 
 

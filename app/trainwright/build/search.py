@@ -22,6 +22,7 @@ from trainwright.build.answer import Builds, Candidate, Point, Step
 from trainwright.build.around import Around
 from trainwright.build.assemble import assembled
 from trainwright.build.choosing import Choosing, Least, Outcome, level
+from trainwright.build.circuits import LAID, usual
 from trainwright.build.doubt import counted, doubted
 from trainwright.build.ladder import change, undominated
 from trainwright.build.money import amount
@@ -33,12 +34,11 @@ from trainwright.build.sizing import steps
 from trainwright.build.speeds import COUNTS, Cards, Speeds, shares
 from trainwright.build.systems import LARGEST_CARD, complete
 from trainwright.build.thrift import thrifty
+from trainwright.build.tracing import Trace, at_hand, shared_out
 from trainwright.build.works import Together, Works, plans_of, works_of
 from trainwright.catalog import GpuRecord
-from trainwright.machine.build import CircuitName
 from trainwright.machine.power import CIRCUITS
 from trainwright.messages import Message
-from trainwright.prices import Currency
 from trainwright.workload.settings import Effect
 
 BEYOND = 2.0
@@ -48,12 +48,6 @@ LOOKED = 5
 that the fewest asked for are the first of the same list; assumed."""
 STEP = 0.05
 """Least gain that is worth naming as the next step of money; assumed."""
-_HOUSE: dict[Currency, CircuitName] = {"USD": "us-120v-15a", "KRW": "kr-220v-16a"}
-"""Usual circuit of a room in the currency's country."""
-_LAID: CircuitName = "us-240v-20a"
-LAID_FROM = 20_000.0
-"""USD from which a circuit of 240 V is laid for the computer; assumed: an electrician costs a
-twentieth of it."""
 SOFTWARE = {"AMD", "Intel"}
 """Makers on whose cards libraries made for CUDA do not run as they are. Sources: PyTorch, "HIP
 (ROCm) semantics" and "Getting started on Intel GPU"."""
@@ -80,8 +74,16 @@ class _Choice:
     """Among all: by memory, then by count."""
 
 
-def search(request: Request, sources: Sources = STORED, *, market: Market | None = None) -> Builds:
+def search(
+    request: Request,
+    sources: Sources = STORED,
+    *,
+    market: Market | None = None,
+    trace: Trace | None = None,
+) -> Builds:
     """Return the best computers for a request.
+
+    Where there is none, what else may do the work is traced by ``trace``, if that is given.
 
     Raises:
         UserError: the wishes contradict one another, or the plan is none that can be answered.
@@ -101,6 +103,9 @@ def search(request: Request, sources: Sources = STORED, *, market: Market | None
     found = _Search(request, market, works, run).answer()
     if found.builds:
         return found
+    unshared = [plan for one in speeds for plan in shared_out(one, market)]
+    if [plan for plan in unshared if at_hand(plan, trace)]:  # traced now
+        return search(request, sources, market=market, trace=trace)
     # Where nothing that is proven and can be checked is within reach, less is better than nothing.
     for sound in (True, False) if works.unproven else (False,):
         less = _Search(request, market, works, run, trial=True, sound=sound).answer()
@@ -108,7 +113,9 @@ def search(request: Request, sources: Sources = STORED, *, market: Market | None
             notes = (*less.notes, *surer(found, request, lowest))
             return replace(less, cheapest=found.cheapest, notes=notes)
         found = found if found.cheapest is not None else less
-    notes = (*found.notes, *shortfall(found, request, market, works, lowest))
+    untraced = (Message.of("planner.untraced.shared"),) if unshared else ()
+    short = shortfall(found, request, market, works, lowest, trace)
+    notes = (*found.notes, *short, *untraced)
     return replace(found, notes=notes)
 
 
@@ -134,19 +141,13 @@ class _Search:
         self.works = works
         self.trial = trial
         self.around = Around(market, wishes, sound=sound)
-        self.circuit = wishes.circuit or self._circuit()
+        self.circuit = wishes.circuit or usual(market.currency, self.limit)
         self.choosing = Choosing(self.around, self.circuit)
         self.barred: list[tuple[_Choice, Together]] = []
         """Cards that do the work, and around which no computer can be built."""
         self.shown: dict[tuple[str, int], tuple[Outcome, float]] = {}
         """Of each candidate's cards: the computer without what is left of the money, and what it
         costs with it."""
-
-    def _circuit(self) -> CircuitName:
-        """Return the circuit where nobody names one."""
-        if self.market.currency == "USD" and LAID_FROM <= self.limit < math.inf:
-            return _LAID
-        return _HOUSE[self.market.currency]
 
     def answer(self) -> Builds:
         """Return the answer."""
@@ -482,8 +483,8 @@ class _Search:
         vendors = {one.build.gpus[0].record.vendor for one in shown}
         for vendor in sorted(vendors & SOFTWARE):
             yield Message.of(f"planner.software.{vendor.lower()}")
-        if self.circuit == _LAID and self.request.wishes.circuit is None:
-            line = CIRCUITS[_LAID]
+        if self.circuit == LAID and self.request.wishes.circuit is None:
+            line = CIRCUITS[LAID]
             yield Message.of("planner.note.circuit", volts=line.volts, amps=line.amps)
         if self.works.untraced:
             yield Message.of("planner.note.untraced", gpus=sorted(self.works.untraced))

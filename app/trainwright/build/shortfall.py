@@ -4,12 +4,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from trainwright.advise.relax import smaller_tasks
+from trainwright.advise.relax import fewer_bits, smaller_tasks
 from trainwright.build.answer import Builds, Candidate
 from trainwright.build.money import amount
 from trainwright.build.offers import Market
 from trainwright.build.request import Request, Wishes
 from trainwright.build.speeds import COUNTS, Cards
+from trainwright.build.tracing import Trace, at_hand
 from trainwright.build.works import Works
 from trainwright.messages import Message
 
@@ -21,7 +22,12 @@ _WISHES = ("quiet", "form", "power_w", "gpus", "circuit")
 
 
 def shortfall(
-    found: Builds, request: Request, market: Market, works: Works, lowest: Lowest
+    found: Builds,
+    request: Request,
+    market: Market,
+    works: Works,
+    lowest: Lowest,
+    trace: Trace | None,
 ) -> Iterator[Message]:
     """Yield how much is missing and why, and what each wish given up would save."""
     least, budget = found.cheapest, request.budget
@@ -42,11 +48,39 @@ def shortfall(
         yield from _too_large(request, market, works)
     limit = least.total.expected if least is not None else None
     for way, values, asked in _ways(request):
-        one = lowest(asked)
+        if asked.plan is not request.plan and not at_hand(asked.plan, trace):
+            yield Message.of(f"planner.untraced.{way}", **values)
+            continue
+        yield from _cheaper(way, values, lowest(asked), limit)
+    yield from _in_fewer_bits(request, lowest, trace, limit)
+
+
+def _cheaper(
+    way: str, values: dict[str, object], one: Candidate | None, limit: float | None
+) -> Iterator[Message]:
+    """Yield what a computer costs that does something else, where that is less."""
+    cost = one.total.expected if one is not None else None
+    if one is not None and cost is not None and cost < (limit or math.inf):
+        price = amount(one.total.currency, cost)
+        yield Message.of(f"planner.way.{way}", price=price, **values, **_named(one))
+
+
+def _in_fewer_bits(
+    request: Request, lowest: Lowest, trace: Trace | None, limit: float | None
+) -> Iterator[Message]:
+    """Yield what serving costs with as many bits a weight as the budget reaches, else the least."""
+    budget = request.budget.amount if request.budget is not None else math.inf
+    best: Candidate | None = None
+    for plan in fewer_bits(request.plan):
+        one = lowest(replace(request, plan=plan)) if at_hand(plan, trace) else None
         cost = one.total.expected if one is not None else None
-        if one is not None and cost is not None and cost < (limit or math.inf):
-            price = amount(found.currency, cost)
-            yield Message.of(f"planner.way.{way}", price=price, **values, **_named(one))
+        if cost is not None and (best is None or cost < (best.total.expected or math.inf)):
+            best = one
+        if cost is not None and cost <= budget:
+            break
+    if best is not None:
+        values: dict[str, object] = {"value": best.settings.quantization}
+        yield from _cheaper("bits", values, best, limit)
 
 
 def surer(found: Builds, request: Request, lowest: Lowest) -> Iterator[Message]:

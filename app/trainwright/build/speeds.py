@@ -146,7 +146,7 @@ class Speeds:
 
     def _first(self, cards: Cards) -> Speed | None:
         """Return the speed with whole copies on the cards, or shared out where it changes less."""
-        shared, copied = self._sharded(cards), batched(self.plan, cards.count)
+        shared, copied = self.sharded(cards), batched(self.plan, cards.count)
         plans = [copied] if shared is None else [copied, shared]
         if (cards.record.id, 1) in self._quick and not self._copies(cards):
             plans.reverse()  # copies change the training on several cards as they do on one
@@ -171,14 +171,14 @@ class Speeds:
 
         None where nobody can say.
         """
-        shared = self._sharded(cards)
+        shared = self.sharded(cards)
         copied = batched(self.plan, cards.count)
         for plan in (shared, copied) if shared is not None else (copied,):
             if (facts := self._known(plan, cards)) is not None:
                 return shortage(Search(plan, facts, self.sources)), plan is shared
         return None, False
 
-    def _sharded(self, cards: Cards) -> Plan | None:
+    def sharded(self, cards: Cards) -> Plan | None:
         """Return the plan with the weights shared over the cards; None where that is not open."""
         if not shares(cards.record):
             return None
@@ -187,7 +187,7 @@ class Speeds:
 
     def planned(self, cards: Cards) -> Plan:
         """Return the plan as it runs on the cards: with shared weights where it has to."""
-        shared = self._sharded(cards) if cards.key in self._shared else None
+        shared = self.sharded(cards) if cards.key in self._shared else None
         return shared or batched(self.plan, cards.count)
 
     def _fastest(self, plan: Plan, cards: Cards) -> Speed | None:

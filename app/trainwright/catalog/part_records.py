@@ -79,7 +79,7 @@ class CpuRecord(PartRecord):
     base_ghz: Positive | None = None
     boost_ghz: Positive
     socket: str | None = None
-    """AM4, AM5, LGA1700, LGA1851, sTR5, sWRX8, LGA4677, SP3, SP5, SP6."""
+    """AM4, AM5, LGA1700, LGA1851, sTR5, sWRX8, LGA4189, LGA4677, SP3, SP5, SP6."""
     chipsets: tuple[str, ...] | None = None
     """That it works with: B650, X870E."""
     needs_bios_update: tuple[str, ...] = ()

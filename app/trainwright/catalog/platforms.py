@@ -41,7 +41,11 @@ SOCKETS = {
     "LGA1700": Socket(("ddr4", "ddr5"), 2, 4, 256, 20, 5),
     "LGA1851": Socket(("ddr5",), 2, 4, 256, 24, 5),
     "LGA2066": Socket(("ddr4",), 4, 8, 256, 48, 3),
+    "LGA3647": Socket(("ddr4",), 6, 12, 1536, 48, 3),
+    "LGA4189": Socket(("ddr4",), 8, 16, 6144, 64, 4),
     "LGA4677": Socket(("ddr5",), 8, 16, 4096, 112, 5),
+    "LGA4710": Socket(("ddr5",), 8, 16, 4096, 136, 5),
+    "LGA7529": Socket(("ddr5",), 12, 12, 3072, 96, 5),
 }
 """Source: AMD's and Intel's platform overviews and processor data sheets. A socket that is not
 listed is not checked."""

@@ -45,6 +45,7 @@ M2_MM = {30, 42, 60, 80, 110}
 SINCE = {
     "AM4": 2016, "AM5": 2022, "LGA1151": 2015, "LGA1200": 2020, "LGA1700": 2021, "LGA1851": 2024,
     "sTRX4": 2019, "sWRX8": 2020, "sTR5": 2023, "SP3": 2017, "SP5": 2022, "LGA4677": 2023,
+    "LGA3647": 2017, "LGA4189": 2020, "LGA4710": 2024, "LGA7529": 2024,
 }  # fmt: skip
 """First year of a socket; source: AMD's and Intel's product pages."""
 OPENINGS = {"mini-itx": 1, "micro-atx": 4, "atx": 7, "ceb": 7, "e-atx": 8, "eeb": 7, "xl-atx": 9}

@@ -89,7 +89,7 @@ def command(
     for wanted in (plan, *(work.plan for work in also)):
         if not wanted.machine.local:
             planning.facts(wanted, terminal)  # so that the model is traced, with progress
-    found = search(request)
+    found = search(request, trace=lambda wanted: planning.facts(wanted, terminal))
     said = {"usd_per_kwh": kwh, "household_kwh": household}
     known = energy_rates(plan.limits.rates)
     known |= {name: value for name, value in said.items() if value is not None}

@@ -35,6 +35,7 @@ CUDA = "PyTorch RELEASE.md, CUDA support matrix; pytorch/pytorch #172352, #19038
 ROCM = "ROCm documentation, compatibility matrix; PYTORCH_ROCM_ARCH of PyTorch's builds"
 ROCM_WINDOWS = "ROCm on Radeon and Ryzen 7.1, limitations: on Windows only PyTorch, as a preview"
 XPU = "PyTorch 2.12 documentation, Getting Started on Intel GPU"
+GAUDI = "Intel Gaudi documentation, PyTorch: a bridge beside PyTorch's own builds"
 MPS = "developer.apple.com/metal/pytorch: Apple silicon, macOS 14 or later"
 VLLM = "vLLM documentation, installation: Linux; NVIDIA CUDA, AMD ROCm, Intel XPU"
 SGLANG = "SGLang documentation, installation: Linux; NVIDIA CUDA, AMD ROCm on Instinct"
@@ -60,6 +61,8 @@ _OF_CUDA_12 = (5, 0)
 
 def support(record: GpuRecord, system: System, settings: FullSettings) -> Support:
     """Return what runs the workload on the GPU: the engine that serves, or PyTorch."""
+    if record.architecture == "Gaudi":
+        return pytorch(record, system)
     match settings.engine:
         case "llama.cpp" | "ollama":
             return Support("supported", _said("llama-cpp", record, system), LLAMA_CPP)
@@ -86,6 +89,8 @@ def _engine(
 
 def pytorch(record: GpuRecord, system: System) -> Support:
     """Return what PyTorch's lists say of a GPU under a system."""
+    if record.architecture == "Gaudi":
+        return Support("unsupported", _said("gaudi", record, system), GAUDI)
     match record.vendor:
         case "NVIDIA":
             return _nvidia(record, system)

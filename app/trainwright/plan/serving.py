@@ -61,7 +61,7 @@ class Serving:
     running: int
     """Of them, those that the engine's cache holds at once; the others wait."""
     cache_bytes: int | None
-    """Keys and values of all requests at their ends; None where nobody knows them."""
+    """Keys and values of those that run, at their ends; None where nobody knows them."""
     prefill_bytes: int
     """Highest allocated bytes while prompts are read."""
     decode_bytes: int
@@ -91,7 +91,7 @@ class Serving:
         if shape is None:
             return {}
         return {
-            name: served_bytes(shape, engine, dtype, self.concurrent, self.context)
+            name: served_bytes(shape, engine, dtype, self.running, self.context)
             for name, engine in ENGINES.items()
             if dtype in engine.forms
         }
@@ -214,15 +214,13 @@ def serving_side(
     context: int,
 ) -> Serving:
     """Return the serving side of the memory of requests that run at once, and of all."""
-    cache = at_once = None
-    if served.shape is not None:
-        cache, at_once = (served.pool_bytes(count, context) for count in (concurrent, running))
-    prefill, decode = _phases(served, memory, at_once or 0)
+    cache = served.pool_bytes(running, context) if served.shape is not None else None
+    prefill, decode = _phases(served, memory, cache or 0)
     taken, room = _taken(served, memory)
     if taken is None or room is None or cache is None:
         return Serving(served, context, concurrent, running, cache, prefill, decode, None, None)
-    one = served.pool_bytes(1, context)
-    shares = _share_for(cache, served, of_all), _share_for(one, served, memory)
+    one, whole = served.pool_bytes(1, context), served.pool_bytes(concurrent, context)
+    shares = _share_for(whole, served, of_all), _share_for(one, served, memory)
     return Serving(
         *(served, context, concurrent, running, cache, prefill, decode),
         taken_bytes=round(taken),

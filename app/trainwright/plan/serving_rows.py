@@ -51,7 +51,7 @@ def _rows(serving: Serving) -> Iterator[Row]:
         yield _row("per-token"), _bytes_each(served.token_bytes, served.lasting_token_bytes)
     if serving.cache_bytes is not None:
         yield (
-            _row("cache", requests=serving.concurrent, tokens=serving.context),
+            _row("cache", requests=serving.running, tokens=serving.context),
             _gib(serving.cache_bytes),
         )
     others = {name: n for name, n in serving.views.items() if n != serving.cache_bytes}

@@ -89,6 +89,9 @@ ONLY_INFERENCE = (
 _OF_THE_LOADER = ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
 """Settings of what feeds a training; serving has no data loader."""
 
+_OF_PYTORCH = ("attention", "compile", "channels_last", "allocator", "scores_upcast", "framework")
+"""Settings of a run in PyTorch alone: a serving engine has kernels and an allocator of its own."""
+
 
 def filled(
     settings: Settings,
@@ -193,8 +196,19 @@ def meaningful(settings: FullSettings, workload: Workload) -> dict[str, Any]:
     """Return the decided settings that mean something to the task."""
     others = ONLY_INFERENCE if workload.trains else (*ONLY_TRAINING, *_OF_THE_LOADER)
     left_out = {key.removeprefix("settings.") for key in others}
-    left_out |= set(objectives.idle(settings, workload))
+    left_out |= {*objectives.idle(settings, workload), *_idle(settings, workload)}
     return {name: value for name, value in settings.model_dump().items() if name not in left_out}
+
+
+def _idle(settings: FullSettings, workload: Workload) -> Iterator[str]:
+    """Yield the decided settings of other tasks, formats and engines."""
+    if not workload.trains:
+        yield "strategy"  # copies of a served model are runs of their own
+    if not workload.trains and settings.engine != "transformers":
+        yield from _OF_PYTORCH
+    packed = workload.task == "qlora" or settings.quantization in ("nf4", "fp4")
+    if not packed or settings.engine != "transformers":
+        yield from ("double_quantization", "kbit_preparation")
 
 
 def _refuse_meaningless(settings: Settings, workload: Workload) -> None:

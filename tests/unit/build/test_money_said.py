@@ -5,8 +5,10 @@ from functools import cache
 import pytest
 
 from trainwright.build import Builds, Request, Wishes, money, search
-from trainwright.messages import Message
+from trainwright.build.tracing import at_hand
+from trainwright.messages import Message, UserError
 from trainwright.plan.schema import Plan
+from trainwright.workload import ModelSource
 
 
 @cache
@@ -151,3 +153,53 @@ def test_cards_beyond_the_wished_watts_are_said_to_be_so() -> None:
     wishes = Wishes(quiet=True)
     found = search(Request(Plan.model_validate(document), money("4000USD"), wishes))
     assert said(found, "planner.barred.watts").values["count"] > 1
+
+
+def unshipped(task: str) -> Plan:
+    """Return a plan whose model nobody has traced."""
+    return Plan.model_validate(
+        {
+            "trainwright": 1,
+            "model": {"preset": "gemma-3-27b"},
+            "workload": {"task": task, "effective_batch": 16},
+            "machine": {"gpus": [{"id": "rtx-4090"}]},
+        }
+    )
+
+
+def test_what_else_may_do_the_work_is_traced_once_where_someone_traces() -> None:
+    asked: list[Plan] = []
+    wanted = unshipped("qlora")
+    assert not at_hand(wanted, asked.append), "nothing came of it"
+    assert asked == [wanted]
+    assert not at_hand(wanted, None)
+
+
+def test_a_trace_that_fails_is_no_answer_and_no_error() -> None:
+    def fails(_: Plan) -> None:
+        raise UserError.of("planner.untraced.shared")
+
+    assert not at_hand(unshipped("qlora"), fails)
+
+
+def test_what_is_refused_waits_for_no_trace() -> None:
+    refused = unshipped("lora").model_copy(update={"model": ModelSource(preset="nobodys-model")})
+    assert at_hand(refused, None)
+
+
+@pytest.mark.slow
+def test_a_model_too_large_in_16_bits_names_the_bits_that_the_money_serves() -> None:
+    plan = Plan.model_validate(
+        {
+            "trainwright": 1,
+            "model": {"preset": "qwen-3-32b"},
+            "workload": {"task": "infer", "inputs": {"prompt_tokens": 1024, "new_tokens": 256}},
+            "machine": {"gpus": [{"id": "rtx-4090"}]},
+            "settings": {"engine": "vllm"},
+        }
+    )
+    found = search(Request(plan, money("2500USD"), Wishes()))
+    assert not found.builds, "64 GB of weights"
+    way = said(found, "planner.way.bits").values
+    assert way["value"] == "int4"
+    assert amount(way["price"]) <= 2500, "20 GB of weights on a card of 24 GB"

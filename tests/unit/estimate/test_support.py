@@ -114,3 +114,10 @@ def test_settings_do_not_change_what_pytorch_runs_on() -> None:
     found = report("rtx-4090", {"engine": "transformers"})
     assert found.support == pytorch(find_gpu("rtx-4090").record, "linux")
     assert support(find_gpu("rtx-4090").record, "linux", found.settings) == found.support
+
+
+@pytest.mark.parametrize("engine", ["transformers", "vllm", "llama.cpp"])
+def test_gaudi_is_known_and_not_promised(engine: str) -> None:
+    """PyTorch's own builds have no code for it, and llama.cpp has no backend."""
+    for id in ("gaudi-2", "gaudi-3"):
+        assert not report(id, {"engine": engine, "precision": "bf16"}).runs

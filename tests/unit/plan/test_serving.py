@@ -14,6 +14,8 @@ from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.limits import with_limits
 from trainwright.plan.report import Report, Verdict, as_json
 from trainwright.plan.schema import Plan
+from trainwright.plan.serving_rows import serving_rows
+from trainwright.workload.defaults import meaningful
 from trainwright.workload.engines import CACHES, WEIGHTS
 
 GIB = 1 << 30
@@ -144,6 +146,9 @@ def test_requests_without_room_in_the_cache_wait_and_the_rates_are_of_those_that
     assert speed is not None
     assert 1 <= side.running < many
     assert side.running * 1280 <= (side.tokens_left or 0) < (side.running + 1) * 1280
+    assert side.cache_bytes == side.served.pool_bytes(side.running, 1280), "of those that run"
+    rows = dict((row.id, row) for row, _ in serving_rows(side))
+    assert rows["plan.serving.cache"].values["requests"] == side.running
     alone = report_of(plan(settings, concurrent=side.running))
     assert alone.verdict is not Verdict.QUEUES
     assert alone.time.tokens_per_second == report.time.tokens_per_second
@@ -375,3 +380,19 @@ def test_an_encoder_is_not_asked_to_generate(tmp_path: Any) -> None:
         text = render(error.value.message, language)
         assert "workload.inputs.new_tokens" in text
         assert len(text.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("engine", "quantization", "shown"),
+    [("vllm", "none", False), ("transformers", "none", True), ("transformers", "nf4", True)],
+)
+def test_settings_of_a_run_in_pytorch_are_not_shown_of_a_serving_engine(
+    engine: str, quantization: str, shown: bool
+) -> None:
+    asked = plan({"engine": engine, "quantization": quantization})
+    keys = meaningful(resolve(asked).settings, asked.workload)
+    for name in ("attention", "allocator", "compile", "framework", "scores_upcast"):
+        assert (name in keys) is shown
+    assert "strategy" not in keys
+    assert ("double_quantization" in keys) is (quantization == "nf4")
+    assert {"engine", "kv_cache", "quantization", "precision"} <= keys.keys()

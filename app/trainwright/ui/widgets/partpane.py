@@ -1,5 +1,7 @@
 """Everything that is known of one part, and where each value comes from."""
 
+from collections.abc import Iterator
+
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
@@ -8,9 +10,11 @@ from trainwright.catalog import PartRecord
 from trainwright.catalog.part_records import Provenance
 from trainwright.catalog.sources import documents
 from trainwright.messages import Message
+from trainwright.prices import price_book, price_of
 from trainwright.ui import tokens
 from trainwright.ui.columns import Line, Record, brief, field_name, kind_of, lines
 from trainwright.ui.i18n import tr
+from trainwright.ui.money import amount, currency_of, kind_and_day, lead
 from trainwright.ui.paint import Drawing
 from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Hairline, Heading, Label, Scroll, Surface, clear
@@ -111,6 +115,8 @@ class PartPane(Surface):
             return
         self._head.addWidget(_low(Label(record.name, px=tokens.TITLE, weight=600, wrap=True)))
         self._head.addWidget(_low(Label(brief(record), px=tokens.LABEL, colour="text2", wrap=True)))
+        for price in _prices(record):
+            self._head.addWidget(_low(Label(price, px=tokens.LABEL, wrap=True)))
         if record.notes:
             self._head.addWidget(
                 _low(Label(record.notes, px=tokens.LABEL, colour="text3", wrap=True))
@@ -136,6 +142,16 @@ class PartPane(Surface):
         row = self.sender()
         if isinstance(row, FactRow):
             self.show_field(row.line.field)
+
+
+def _prices(record: Record) -> Iterator[str]:
+    """Yield what a part costs today, new and used, and how that is known."""
+    book, currency = price_book(), currency_of(None)
+    for used in (False, True):
+        price = price_of(record, book, currency, used=used)
+        if price is not None:
+            cost = lead((price,)) + amount(price.expected, price.currency)
+            yield tr("pc.catalog.price", price=cost, known=kind_and_day(price))
 
 
 def _selectable(text: str, colour: str) -> Label:
