@@ -64,9 +64,7 @@ def test_large_numbers_are_written_as_a_person_does(settings, digits, text):
     assert number(1_234_567) == "1,234,567"
 
 
-def test_memory_is_in_the_unit_that_a_person_set_and_in_gib_again_after_a_reset(
-    settings, qtbot
-):
+def test_memory_is_in_the_unit_that_a_person_set_and_in_gib_again_after_a_reset(settings, qtbot):
     window = settings.window()
     total = window.session.report.memory.device_total.value
     settings.memory.chosen.emit("GB")

@@ -20,8 +20,8 @@ MEMORY: dict[str, tuple[tuple[float, str], ...]] = {
     "GiB": ((GIB, "GiB"), (MIB, "MiB"), (1024, "KiB")),
     "GB": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")),
 }
-"""Units of memory, the largest first: powers of two as drivers and PyTorch have them (IEC 80000-13),
-or of ten as on drives."""
+"""Units of memory, the largest first: powers of two, as drivers and PyTorch have them
+(IEC 80000-13), or of ten, as on drives."""
 _memory = MEMORY["GiB"]
 
 

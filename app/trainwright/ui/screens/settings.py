@@ -118,8 +118,7 @@ class SettingsScreen(Scroll):
         self.digits.chosen.connect(partial(self._write, "digits"))
         _line(grid, 2, name, self.digits)
         name = Message.of("ui.settings.memory")
-        units = [(unit, Message.of(f"ui.settings.memory.{unit}")) for unit in MEMORY]
-        self.memory = Segmented(units, known.memory, name=name)
+        self.memory = Segmented([(unit, unit) for unit in MEMORY], known.memory, name=name)
         self.memory.chosen.connect(partial(self._write, "memory"))
         _line(grid, 3, name, self.memory)
         assumed = {"usd_per_kwh": USD_PER_KWH, "household_kwh": HOUSEHOLD_KWH}
