@@ -16,7 +16,7 @@ _SHARED_BY_GPUS = (
     "micro_batch",
     "accumulation",
 )
-"""Settings that a search chooses for a number of GPUs: with those for one, three more would idle."""
+"""What a search chooses for a number of GPUs: with the choices for one, three more would idle."""
 
 
 def with_key(plan: Plan, key: str, value: Any) -> Plan:
