@@ -474,6 +474,7 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
     from trainwright.ui.app import prepared
     from trainwright.ui.faults import Faults
     from trainwright.ui.preferences import Preferences
+    from trainwright.ui.warming import warm
 
     home = Path(tempfile.mkdtemp())
     os.environ["TRAINWRIGHT_STATE"] = str(home / "state")
@@ -492,6 +493,7 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
     while window.session is None:
         walk.spin(20)
     Faults(window)
+    warm(window)
     monkey = Monkey(window, seed, home)
     window.open_path(monkey.files[0])
     walk.settle(window)

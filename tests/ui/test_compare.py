@@ -6,7 +6,7 @@ import io
 import fakes
 import pytest
 from PySide6.QtGui import QGuiApplication
-from walk import settled
+from walk import settled, texts
 
 from trainwright.data import resources
 from trainwright.messages import LANGUAGES
@@ -41,6 +41,20 @@ def test_differences_and_the_best_are_marked(screen):
     now, before = row(screen.table, "Samples per second")
     assert now.endswith(("✓", "○")) != before.endswith(("✓", "○"))
     assert "–" in now  # the interval
+
+
+def test_a_plan_without_a_name_is_called_so_in_the_readers_language(opened, qtbot, preferences):
+    preferences.language = "ko"
+    window = opened(plan=None, core=Core())
+    window.start_with("new", None)
+    made = window.screen_named("compare")
+    made.keep.click()
+    qtbot.waitUntil(lambda: settled(window) and made.table is not None, timeout=60_000)
+    said = "\n".join(texts(window))
+    one, kept = (plan.title for plan in made.table.parts.headings[1:])
+    assert one == tr("ui.plan.unnamed")
+    assert tr("cli.compare.same", first=one, other=kept) in said
+    assert "untitled" not in said
 
 
 def test_it_is_copied_as_markdown_and_csv(screen):

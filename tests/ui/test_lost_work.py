@@ -14,7 +14,7 @@ from walk import overlapping, spin
 from trainwright.messages import LANGUAGES, Message
 from trainwright.mig import drawings
 from trainwright.plan import file, recovery
-from trainwright.ui import i18n
+from trainwright.ui import draft, i18n
 from trainwright.ui.draft import Draft
 from trainwright.ui.widgets.questiondialog import QuestionDialog, difference
 
@@ -122,9 +122,9 @@ def test_a_save_that_fails_keeps_the_plan_and_the_window(opened, answers, tmp_pa
 
 def crash(window: Any) -> None:
     """Let go of the copies' locks, as the end of a program does."""
-    for draft in (window.session.draft, window.session.board):
-        draft._stop()
-        draft._copy.release()
+    for one in (window.session.draft, window.session.board):
+        one._stop()
+        one._copy.release()
 
 
 def test_edits_are_kept_at_least_every_second_however_fast_they_come(opened):
@@ -134,6 +134,15 @@ def test_edits_are_kept_at_least_every_second_however_fast_they_come(opened):
         spin(400)
     (copy,) = recovery.folder().glob("*.plan.yaml")
     assert file.read(copy).workload.effective_batch in (4, 5)
+
+
+def test_the_first_edit_is_kept_at_once(opened, qtbot, monkeypatch):
+    monkeypatch.setattr(draft, "_REST_S", 60)  # of the second
+    window = opened()
+    edited(window, 32)
+    qtbot.waitUntil(lambda: list(recovery.folder().glob("*.plan.yaml")) != [])
+    (copy,) = recovery.folder().glob("*.plan.yaml")
+    assert file.read(copy).workload.effective_batch == 32
 
 
 def test_an_unsaved_plan_is_offered_again_and_its_copy_lives_until_it_is_saved(
@@ -418,10 +427,10 @@ def test_the_dialog_answers_compares_and_closing_it_is_no_answer(qtbot, language
 
 
 def test_a_draft_that_is_back_where_it_was_saved_has_no_copy(qtbot):
-    draft: Draft[str] = Draft(lambda text, _: text, ".txt")
-    draft.open("a", None, saved=True)
-    draft.changed("b")
-    draft.keep()
+    one: Draft[str] = Draft(lambda text, _: text, ".txt")
+    one.open("a", None, saved=True)
+    one.changed("b")
+    one.keep()
     assert len(list(recovery.folder().glob("*.txt"))) == 1
-    draft.changed("a")
+    one.changed("a")
     assert list(recovery.folder().iterdir()) == []

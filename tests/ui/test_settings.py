@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from PySide6.QtGui import QGuiApplication
+from walk import texts
 
 from trainwright.messages.units import number
 from trainwright.plan.edit import with_keys
@@ -62,14 +64,32 @@ def test_large_numbers_are_written_as_a_person_does(settings, digits, text):
     assert number(1_234_567) == "1,234,567"
 
 
+def test_memory_is_in_the_unit_that_a_person_set_and_in_gib_again_after_a_reset(settings, qtbot):
+    window = settings.window()
+    total = window.session.report.memory.device_total.value
+    settings.memory.chosen.emit("GB")
+    window.actions_by_id["copy-summary"].trigger()
+    assert f"{total / 1e9:.1f} GB" in QGuiApplication.clipboard().text()
+    window.go("plan")
+    assert [text for text in texts(window) if "GiB" in text] == []
+    again = window.screen_named("settings")
+    assert again.memory.value == "GB"
+    again.reset.click()
+    qtbot.waitUntil(window.actions_by_id["copy-summary"].isEnabled)
+    window.actions_by_id["copy-summary"].trigger()
+    assert f"{total / 2**30:.1f} GiB" in QGuiApplication.clipboard().text()
+
+
 def test_all_of_it_is_remembered_and_reset(settings, preferences):
     settings.gpu.chosen.emit("rtx-3090")
     settings.currency.chosen.emit("KRW")
     settings._set_energy("household_kwh", 220.0)
+    settings.memory.chosen.emit("GB")
+    settings = settings.window().screen_named("settings")
     settings.scale.chosen.emit("125")
     assert tr("ui.settings.scale.next") in settings.scale_says.text()
     again = Preferences(Path(preferences._settings.fileName()))
-    assert again.usual == Usual("rtx-3090", "KRW", None, 220.0)
+    assert again.usual == Usual("rtx-3090", "KRW", None, 220.0, memory="GB")
     assert again.scale == 125
     settings.reset.click()
     assert preferences.usual == Usual()

@@ -1,6 +1,7 @@
 """Rendering of messages from the gettext catalogues in ``resources/i18n``."""
 
 import gettext
+import re
 from functools import cache
 from string import Formatter
 from typing import Any, Literal, get_args
@@ -11,6 +12,7 @@ from trainwright.messages.message import Message
 
 Language = Literal["en", "ko"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
+_BRACE = re.compile("[{}]")
 
 
 @cache
@@ -56,5 +58,5 @@ def render(message: Message, language: Language) -> str:
     if text == message.id:
         details = ", ".join(f"{key}={value}" for key, value in message.values.items())
         return f"{message.id} ({details})" if details else message.id
-    said = _Formatter(language).vformat(text, (), message.values)
+    said = _Formatter(language).vformat(text, (), message.values) if _BRACE.search(text) else text
     return particles.settled(said) if language == "ko" else said

@@ -40,7 +40,15 @@ def value_name(key: str, value: Any) -> Any:
 
 def said(message: Message, language: Language) -> str:
     """Return a sentence that calls settings and their values as the form of a plan does."""
+    if not message.values:
+        return _plain(message.id, language)
     return spelled_out(render(_worded(message), language), language)
+
+
+@lru_cache(maxsize=2048)
+def _plain(id: str, language: Language) -> str:
+    """Return a sentence without values: a screen has hundreds of them."""
+    return spelled_out(render(Message.of(id), language), language)
 
 
 def _worded(message: Message) -> Message:

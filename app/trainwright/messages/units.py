@@ -16,16 +16,37 @@ def mark_thousands(mark: str) -> None:
     _mark = mark
 
 
+MEMORY: dict[str, tuple[tuple[float, str], ...]] = {
+    "GiB": ((GIB, "GiB"), (MIB, "MiB"), (1024, "KiB")),
+    "GB": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")),
+}
+"""Units of memory, the largest first: powers of two, as drivers and PyTorch have them
+(IEC 80000-13), or of ten, as on drives."""
+_memory = MEMORY["GiB"]
+
+
+def measure_memory(unit: str) -> None:
+    """Write memory in this of ``MEMORY`` from now on."""
+    global _memory
+    _memory = MEMORY[unit]
+
+
+def memory_units() -> tuple[tuple[float, str], ...]:
+    """Return the bytes and the name of the units of memory, the largest first."""
+    return _memory
+
+
 def grouped(value: float, digits: int = 0) -> str:
     """Return a number with so many decimals and its thousands apart."""
     return f"{value:,.{digits}f}".replace(",", _mark)
 
 
 def gib(value: float, _language: str = "en") -> str:
-    """Return bytes as GiB, or MiB below a tenth of one."""
-    if abs(value) < GIB / 10:
-        return f"{value / MIB:.0f} MiB"
-    return f"{value / GIB:.1f} GiB" if abs(value) >= 10 * GIB else f"{value / GIB:.2f} GiB"
+    """Return bytes as GiB, or MiB below a tenth of one; as GB and MB where a person set these."""
+    (giga, name), (mega, small) = _memory[:2]
+    if abs(value) < giga / 10:
+        return f"{value / mega:.0f} {small}"
+    return f"{value / giga:.1f} {name}" if abs(value) >= 10 * giga else f"{value / giga:.2f} {name}"
 
 
 def number(value: float, _language: str = "en") -> str:

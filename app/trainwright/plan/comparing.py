@@ -13,6 +13,8 @@ from trainwright.workload import Workload
 
 Cell = Quantity | Message | str | None
 """What stands in a row for a plan; None where it has no such figure."""
+_SAME = 1.005
+"""Ratio of speeds below which neither is called faster; assumed: both read alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,8 @@ def _against(first: Answered, other: Answered) -> Message:
     ratio = two.value / one.value
     id = "faster" if ratio >= 1 else "slower"
     factor = max(ratio, 1 / ratio)
+    if factor < _SAME:
+        return Message.of("cli.compare.same", **values)
     return Message.of(
         f"cli.compare.{id}{'' if apart(one, two) else '-perhaps'}", factor=factor, **values
     )

@@ -9,11 +9,21 @@ from trainwright.quoting import dotted
 from trainwright.workload.defaults import LARGEST_DEFAULT_BATCH, meaningless
 from trainwright.yamltext import Place
 
+_SHARED_BY_GPUS = (
+    "strategy",
+    "shard_offload",
+    "reshard_after_forward",
+    "micro_batch",
+    "accumulation",
+)
+"""What a search chooses for a number of GPUs: with the choices for one, three more would idle."""
+
 
 def with_key(plan: Plan, key: str, value: Any) -> Plan:
     """Return the plan with ``settings.micro_batch`` or another dotted key set.
 
-    None frees the key. A new task or objective drops the keys that mean nothing to it.
+    None frees the key. A new task or objective drops the keys that mean nothing to it, and another
+    number of GPUs what was chosen for the number before.
 
     Raises:
         UserError: no such key, or a value that it cannot take.
@@ -42,6 +52,10 @@ def with_keys(plan: Plan, values: dict[str, Any]) -> Plan:
             apply(data, Change(place_of("settings.recipe"), None, "settings.recipe"))
             _keep_length(data, plan, changed)
         data.pop("chosen", None)  # for another kind of work
+        changed = validated(data, _where)
+    elif changed.chosen and changed.machine.gpu_count != plan.machine.gpu_count:
+        for key in _SHARED_BY_GPUS:
+            data["chosen"].pop(key, None)
         changed = validated(data, _where)
     return changed
 

@@ -14,10 +14,12 @@ from trainwright.ui.core import Core
 from trainwright.ui.faults import Faults
 from trainwright.ui.garbage import Collector
 from trainwright.ui.preferences import Preferences
+from trainwright.ui.warming import warm
 from trainwright.ui.window import Window
 
 _SETTLED_MS = 600
-"""Until the tour of a first run begins: the window is painted by then; assumed."""
+"""Until the tour of a first run and the loading of other places begin: the window is painted by
+then; assumed."""
 
 
 def main(path: str | None = None) -> int:
@@ -33,7 +35,8 @@ def main(path: str | None = None) -> int:
     Faults(window)
     if left is not None:
         window.when_awake(partial(QTimer.singleShot, 0, partial(_tell_of_crash, window, left)))
-    window.when_awake(partial(QTimer.singleShot, _SETTLED_MS, partial(touring.show_once, window)))
+    for then in (touring.show_once, warm):
+        window.when_awake(partial(QTimer.singleShot, _SETTLED_MS, partial(then, window)))
     if path is not None:
         window.when_awake(lambda: window.open_path(Path(path)))
     window.show()

@@ -94,6 +94,7 @@ def _settings(preferences: Preferences) -> dict[str, str]:
         "gpu": usual.gpu or "-",
         "currency": usual.currency or "-",
         "digits": usual.digits,
+        "memory": usual.memory,
         "usd per kWh": str(usual.usd_per_kwh or "-"),
         "household kWh": str(usual.household_kwh or "-"),
         "python": "another" if preferences.python else "own",

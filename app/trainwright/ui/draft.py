@@ -1,6 +1,7 @@
 """A document and what holds it: its file, and the copy that outlives a crash."""
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
@@ -11,8 +12,9 @@ from trainwright import saving
 from trainwright.messages import UserError
 from trainwright.plan.recovery import Autosave, Origin, Recovered
 
-_KEEP_S = 0.3
-"""From an edit until the copy is written, so that a crash costs less than a second."""
+_REST_S = 0.2
+"""Between two copies. A crash costs less than a second, also where other programs leave this one
+a tenth of the processors."""
 
 T = TypeVar("T")
 OnDisk = Literal["same", "changed", "gone"]
@@ -34,8 +36,8 @@ class Draft(QObject, Generic[T]):
         self._text_of, self._suffix = text_of, suffix
         self._copy = Autosave(suffix)
         self._warned = False
-        self._writing = threading.Lock()
-        self._timer: threading.Timer | None = None
+        self._writing, self._turn = threading.Lock(), threading.Lock()
+        self._due = self._working = False
 
     @property
     def unsaved(self) -> bool:
@@ -80,35 +82,51 @@ class Draft(QObject, Generic[T]):
         self._drop_copy()
 
     def keep(self) -> None:
-        """Bring the copy up to date; from any thread."""
+        """Bring the copy up to date, on the drive too; from any thread."""
+        self._write().sync()
+
+    def _write(self) -> Autosave:
         with self._writing:
-            if self.value is None or not self.unsaved:
-                return
-            origin = Origin(self.path, self._digest) if self.path is not None else None
-            try:
-                self._copy.keep(self._text_of(self.value, None), origin)
-            except UserError as error:
-                if not self._warned:
-                    self._warned = True
-                    self.warned.emit(error.message)
-            copy = self._copy
-        copy.sync()
+            if self.value is not None and self.unsaved:
+                origin = Origin(self.path, self._digest) if self.path is not None else None
+                try:
+                    self._copy.keep(self._text_of(self.value, None), origin)
+                except UserError as error:
+                    if not self._warned:
+                        self._warned = True
+                        self.warned.emit(error.message)
+            return self._copy
 
     def _keep_soon(self) -> None:
-        """Write in a thread: neither waits for the other, a busy window or a slow drive."""
-        if self._timer is None:
-            self._timer = threading.Timer(_KEEP_S, self._keep_now)
-            self._timer.daemon = True
-            self._timer.start()
+        """Write in a thread: neither waits for the other, a busy window or a slow drive.
 
-    def _keep_now(self) -> None:
-        self._timer = None  # before: an edit during the writing is written next
-        self.keep()
+        The first edit is written at once, and no later one postpones a copy.
+        """
+        with self._turn:
+            self._due = True
+            if not self._working:
+                self._working = True
+                threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        copy = None
+        try:
+            while self._take():
+                copy = self._write()
+                time.sleep(_REST_S)
+        except BaseException:
+            self._working = False  # or no later edit would be written
+            raise
+        if copy is not None:
+            copy.sync()  # last: a slow drive would hold up the next copy
+
+    def _take(self) -> bool:
+        with self._turn:
+            self._working, self._due = self._due, False
+            return self._working
 
     def _stop(self) -> None:
-        timer, self._timer = self._timer, None
-        if timer is not None:
-            timer.cancel()
+        self._due = False
 
     def close(self) -> None:
         """End the work; edits that nobody saved or discarded stay in their copy."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.explain.figures import source
-from trainwright.messages.units import GIB, MIB, count, duration, durations, number, percent
+from trainwright.messages.units import count, duration, durations, memory_units, number, percent
 from trainwright.ui.i18n import language, say, tr
 
 
@@ -60,14 +60,15 @@ def bare(value: float, unit: Unit) -> Figure:
 
 def memory(value: float) -> Figure:
     """Return bytes in GiB, or in a smaller unit where GiB would say nothing."""
+    (giga, name), (mega, small), (kilo, least) = memory_units()
     size = abs(value)
     sign = "−" if value < 0 else ""
-    if 0 < size < MIB:
-        return Figure(f"{sign}{size / 1024:.3g}", "KiB")
-    if 0 < size < GIB / 20:
-        return Figure(f"{sign}{size / MIB:.3g}", "MiB")
-    digits = 1 if size >= 10 * GIB else 2
-    return Figure(f"{sign}{size / GIB:.{digits}f}", "GiB")
+    if 0 < size < mega:
+        return Figure(f"{sign}{size / kilo:.3g}", least)
+    if 0 < size < giga / 20:
+        return Figure(f"{sign}{size / mega:.3g}", small)
+    digits = 1 if size >= 10 * giga else 2
+    return Figure(f"{sign}{size / giga:.{digits}f}", name)
 
 
 def bytes_per_second(value: float) -> Figure:
@@ -78,9 +79,19 @@ def bytes_per_second(value: float) -> Figure:
     return Figure(number(round(giga)) if giga >= 10 else f"{giga:.3g}", "GB/s")
 
 
+def giga() -> float:
+    """Return the bytes of the unit in which charts show memory."""
+    return memory_units()[0][0]
+
+
+def unit_of_memory() -> str:
+    """Return the name of that unit: GiB, or GB where a person set it."""
+    return memory_units()[0][1]
+
+
 def gib(value: float) -> str:
     """Return bytes as a number of GiB, for charts whose unit stands in the heading."""
-    size = abs(value) / GIB
+    size = abs(value) / giga()
     digits = 1 if size >= 10 else 2
     return f"{'−' if value < 0 else ''}{size:.{digits}f}"
 

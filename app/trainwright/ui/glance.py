@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from trainwright.messages import Message, UserError
-from trainwright.messages.units import GIB, count, number
+from trainwright.messages.units import count, number
 from trainwright.plan.evaluate import Facts, Pending, at_once, memory_of
 from trainwright.plan.judging import verdict
 from trainwright.plan.report import Verdict
 from trainwright.plan.schema import Plan
 from trainwright.profile.presets import AREAS, Preset, presets
 from trainwright.ui import plans
+from trainwright.ui.figures import giga, unit_of_memory
 from trainwright.ui.i18n import language, say, tr
 from trainwright.ui.widgets.picker import plain
 
@@ -40,9 +41,9 @@ class Glance:
                 "ui.models.traced-when-chosen" if self.problem is None else "ui.models.not-so"
             )
         used, total = (
-            number(round(value / GIB, 1)) for value in (self.used_bytes, self.total_bytes)
+            number(round(value / giga(), 1)) for value in (self.used_bytes, self.total_bytes)
         )
-        return tr("ui.models.of", used=used, total=total)
+        return tr("ui.models.of", used=used, total=total, unit=unit_of_memory())
 
 
 Resolve = Callable[[Plan], Facts | Pending]

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -22,15 +23,17 @@ class Part:
         return f"{self.name} {self.version}: {self.licence or '–'}"
 
 
-def parts() -> list[Part]:
+@cache
+def parts() -> tuple[Part, ...]:
     """Return the packages that this installation of Trainwright depends on, as they are here."""
     try:
         required = metadata.requires("trainwright") or []
     except metadata.PackageNotFoundError:
-        return []
+        return ()
     named = (_NAME.match(line) for line in required if not _NOT_OURS.search(line))
     found = [_part(name[0]) for name in named if name is not None]
-    return sorted((part for part in found if part is not None), key=lambda part: part.name.lower())
+    known = (part for part in found if part is not None)
+    return tuple(sorted(known, key=lambda part: part.name.lower()))
 
 
 def _part(name: str) -> Part | None:

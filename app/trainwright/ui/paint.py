@@ -90,7 +90,7 @@ class Drawing(QPainter):
         self.setFont(tokens.font(px, weight, mono))
         self.setPen(_colour(colour))
         left = {"left": x, "centre": x + (w - wide) / 2, "right": x + w - wide}[align]
-        laid = _laid_out(shown, px, weight, mono)
+        laid = laid_out(shown, px, weight, mono)
         self.drawStaticText(QPointF(left, y + (h - laid.size().height()) / 2), laid)
         if runs is not None and text:
             rect = QRectF(left, y + (h - px) / 2, wide, px)
@@ -279,7 +279,7 @@ def draw_mark(
 
 
 @lru_cache(maxsize=1024)
-def _laid_out(text: str, px: int, weight: int, mono: bool) -> QStaticText:
+def laid_out(text: str, px: int, weight: int, mono: bool) -> QStaticText:
     """Return a text with its glyphs placed: shaping costs ten times what painting them does."""
     laid = QStaticText(text)
     laid.setTextFormat(Qt.TextFormat.PlainText)

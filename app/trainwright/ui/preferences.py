@@ -176,6 +176,7 @@ class Preferences:
             self._number("usd-per-kwh", 10),
             self._number("household-kwh", 100_000),
             digits if digits in DIGITS else "comma",
+            "GB" if self._text("memory-unit") == "GB" else "GiB",
         )
 
     @usual.setter
@@ -183,6 +184,7 @@ class Preferences:
         self._put("gpu", value.gpu or "")
         self._put("currency", value.currency or "")
         self._put("digits", value.digits)
+        self._put("memory-unit", value.memory)
         for key, number in (("usd-per-kwh", value.usd_per_kwh),
                             ("household-kwh", value.household_kwh)):  # fmt: skip
             self._put(key, "" if number is None else repr(number))

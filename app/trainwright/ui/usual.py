@@ -1,6 +1,6 @@
 """What a person usually has, where a plan does not say: GPU, currency, price of electricity.
 
-And how they write large numbers, which no plan says.
+And how they write large numbers and memory, which no plan says.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ GPU = "rtx-4090"
 """Of a new plan where nobody chose one; the first plan fits it."""
 
 Digits = Literal["comma", "space", "plain"]
+Memory = Literal["GiB", "GB"]
 DIGITS: dict[Digits, str] = {"comma": ",", "space": "\u202f", "plain": ""}
 """What stands between thousands; the space is narrow and breaks no line (ISO 80000-1, 7.3.1)."""
 
@@ -29,6 +30,8 @@ class Usual:
     household_kwh: float | None = None
     """That the household uses a month without the computer; of the Korean tariff."""
     digits: Digits = "comma"
+    memory: Memory = "GiB"
+    """Unit of figures of memory. Sizes of parts and what a plan says stay in GiB."""
 
 
 _usual = Usual()
@@ -39,6 +42,7 @@ def use(what: Usual) -> None:
     global _usual
     _usual = what
     units.mark_thousands(DIGITS[what.digits])
+    units.measure_memory(what.memory)
 
 
 def usual() -> Usual:

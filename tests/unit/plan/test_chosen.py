@@ -45,6 +45,13 @@ def test_what_a_person_sets_goes_before_what_was_chosen(fitted):
     assert resolve(own).settings.micro_batch == 2
 
 
+def test_more_gpus_are_used_though_one_was_searched_for(fitted):
+    assert fitted.chosen["strategy"].value == "single"
+    four = resolve(with_keys(fitted, {"machine.gpus": [{"id": "rtx-3060-12gb", "count": 4}]}))
+    assert four.settings.strategy == "ddp"
+    assert 4 * four.settings.micro_batch * four.settings.accumulation == 24
+
+
 def test_choices_that_no_longer_go_with_the_plan_are_left_out_and_said(fitted):
     odd = with_keys(fitted, {"workload.effective_batch": 23})
     facts = resolve(odd)

@@ -9,12 +9,11 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
 from trainwright.estimate.memory import Curve
-from trainwright.messages.units import GIB
 from trainwright.plan.report import Report
 from trainwright.ui import doors, tokens
 from trainwright.ui.charts.axis import Scale, tick_text, ticks
 from trainwright.ui.charts.raster import over, stacked
-from trainwright.ui.figures import gib
+from trainwright.ui.figures import gib, giga, unit_of_memory
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Painted
@@ -50,12 +49,12 @@ def stack(curve: Curve, fixed: tuple[tuple[str, float], ...], columns: int) -> S
     """Reduce a curve to at most ``columns`` points; ``fixed`` bands are as high all through."""
     roles = tuple(sorted((*curve.terms, *(role for role, _ in fixed)), key=doors.rank))
     outside = sum(size for _, size in fixed)
-    total = (curve.live.sum(axis=0) + outside) / GIB
+    total = (curve.live.sum(axis=0) + outside) / giga()
     at = _fullest(total, columns)
     shown = curve.live[:, at]
     bands = dict(zip(curve.terms, shown, strict=True))
     bands |= {role: np.full(len(at), size) for role, size in fixed}
-    tops = np.cumsum(np.stack([bands[role] for role in roles]), axis=0) / GIB
+    tops = np.cumsum(np.stack([bands[role] for role in roles]), axis=0) / giga()
     return Stack(roles, tops, at, len(total), int(np.argmax(total)))
 
 
@@ -98,7 +97,7 @@ class MemoryChart(Painted):
         if self._report is None or self._report.memory.curve.live.size == 0:
             return
         data = self._data()
-        limit = self._report.memory.device_total.value / GIB
+        limit = self._report.memory.device_total.value / giga()
         peak = float(data.total.max())
         top = peak * 1.5 if peak < _SMALL * limit else max(limit, peak) * 1.06
         low = _cut(data, top)
@@ -161,7 +160,7 @@ class MemoryChart(Painted):
         if low <= 0 or height < 15:
             return
         name = tr(f"ui.role.{data.roles[0]}")
-        text = tr("ui.chart.cut", name=name, size=gib(size * GIB), value=tick_text(low))
+        text = tr("ui.chart.cut", name=name, size=gib(size * giga()), value=tick_text(low))
         d.write(_LEFT + 8, y(low) - min(height, 18), w - _LEFT - _RIGHT - 16, min(height, 18), text,
                 px=tokens.MICRO, weight=500,
                 colour=tokens.ink(doors.colour(data.roles[0])))  # fmt: skip
@@ -204,13 +203,13 @@ class MemoryChart(Painted):
 
     def _limit_text(self, limit: float, y: Scale) -> str:
         id = "ui.chart.limit.above" if limit > y.high else "ui.chart.limit"
-        return tr(id, value=gib(limit * GIB))
+        return tr(id, value=gib(limit * giga()))
 
     def _draw_peak(self, d: Drawing, data: Stack, x: Scale, y: Scale, w: int) -> None:
         assert self._report is not None
         peak = float(data.total.max())
         phase = _phase_at(self._report.memory.curve, data.peak)
-        text = tr("ui.chart.peak", value=gib(peak * GIB), phase=tr(f"ui.phase.{phase}"))
+        text = tr("ui.chart.peak", value=gib(peak * giga()), phase=tr(f"ui.phase.{phase}"))
         wide = tokens.width(text, tokens.MICRO, 600)
         left = x(data.peak) + 8
         if left + wide > w - _RIGHT - 4:
@@ -218,7 +217,7 @@ class MemoryChart(Painted):
         d.setPen(Qt.PenStyle.NoPen)
         d.setBrush(tokens.colour("text"))
         d.drawEllipse(QPointF(x(data.peak), y(peak)), 2.5, 2.5)
-        limit = self._report.memory.device_total.value / GIB
+        limit = self._report.memory.device_total.value / giga()
         clear_of_names = y(peak) - 20 > max(y(limit), y.end) + 18
         above = clear_of_names or y(peak) > self.height() - 30
         self._tag(d, left, y(peak) - 20 if above else y(peak) + 2, text)
@@ -250,7 +249,8 @@ class MemoryChart(Painted):
             "ui.chart.moment",
             share=event / max(1, data.events - 1),
             phase=tr(f"ui.phase.{_phase_at(self._report.memory.curve, event)}"),
-            value=gib(float(data.total[column]) * GIB),
+            value=gib(float(data.total[column]) * giga()),
+            unit=unit_of_memory(),
         )
 
     def _spoken_peak(self, report: Report) -> str:

@@ -10,6 +10,7 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPen
 
 from trainwright.ui import tokens
 from trainwright.ui.charts.axis import Scale, tick_text, ticks
+from trainwright.ui.figures import unit_of_memory
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Painted
@@ -52,7 +53,9 @@ class Axes:
     """Where the time axis has a name of its own; else the heading names it."""
     cut: str = "ui.chart.choices.cut"
     limit: Callable[[float], str] = lambda value: tr("ui.chart.limit", value=f"{value:.1f}")
-    row: Callable[[Point], str] = lambda point: f"{point.memory_gib:.2f} GiB, {point.seconds:.3g} s"
+    row: Callable[[Point], str] = lambda point: (
+        f"{point.memory_gib:.2f} {unit_of_memory()}, {point.seconds:.3g} s"
+    )
     yours: str = "ui.chart.yours"
     sized: str = ""
     """What the areas of points stand for; empty where they are all alike."""
@@ -170,7 +173,7 @@ class Scatter(Painted):
         for value in ticks(0, x.high, 6):
             d.write(x(value) - 30, h - _BOTTOM + 3, 60, 16, tick_text(value),
                     px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip
-        d.write(_LEFT, h - 17, w - _LEFT - _RIGHT, 16, tr(self._axes.across),
+        d.write(_LEFT, h - 17, w - _LEFT - _RIGHT, 16, tr(self._axes.across, unit=unit_of_memory()),
                 px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip
         if y.low > 0:
             d.write(_LEFT + 6, h - _BOTTOM - 18, w - _LEFT - _RIGHT, 16,

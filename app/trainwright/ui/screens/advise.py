@@ -14,11 +14,10 @@ from PySide6.QtWidgets import (
 from trainwright.advise.advice import Advice, Choice, Reason, Relaxation, what_becomes
 from trainwright.messages import Message
 from trainwright.messages.keys import key_name, value_name
-from trainwright.messages.units import GIB
 from trainwright.quoting import json_text
 from trainwright.ui import tokens
 from trainwright.ui.charts.scatter import Point, Scatter
-from trainwright.ui.figures import figure, gib
+from trainwright.ui.figures import figure, gib, giga, unit_of_memory
 from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.paint import STATE_ICON, Drawing
 from trainwright.ui.screens.searching import SearchStrip
@@ -158,7 +157,7 @@ class AdviseScreen(Scroll):
         self._chart_title.annotate(tr(f"ui.chart.choices.{'round' if served else 'note'}"))
         points = [
             Point(
-                p.allocated_bytes / GIB,
+                p.allocated_bytes / giga(),
                 p.step_seconds,
                 brief(p.settings, served=served),
                 p.fits,
@@ -167,13 +166,13 @@ class AdviseScreen(Scroll):
             for p in advice.pareto
         ]
         yours = Point(
-            report.memory.allocated_peak.value / GIB, step.value,
+            report.memory.allocated_peak.value / giga(), step.value,
             tr("ui.chart.yours"), report.fits, yours=True,
         )  # fmt: skip
         different = {(f"{p.memory_gib:.2f}", f"{p.seconds:.3g}") for p in (*points, yours)}
         self._chart.setVisible(len(different) > 1)  # a single point trades nothing
         outside = report.memory.device_used.value - report.memory.reserved_peak.value
-        limit = (report.memory.device_total.value - outside) / GIB
+        limit = (report.memory.device_total.value - outside) / giga()
         self.scatter.show_points([*points, yours], limit)
 
 
@@ -246,6 +245,7 @@ class ChoiceCard(Surface):
         memory = {
             "used": str(figure(report.memory.device_used)),
             "total": gib(report.memory.device_total.value),
+            "unit": unit_of_memory(),
         }
         step, speed = report.time.step_seconds, report.time.samples_per_second
         if step is None or speed is None:

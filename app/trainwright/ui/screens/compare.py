@@ -107,7 +107,7 @@ class CompareScreen(Scroll):
     def add_file(self, path: Path) -> None:
         """Add a plan file to the table."""
         try:
-            self._add(file.read(path))
+            self._add(_named(file.read(path)))
         except UserError as error:
             self._session.noticed.emit(error.message)
 
@@ -179,7 +179,7 @@ class CompareScreen(Scroll):
         session = self._session
         plans = self._others
         if session.plan and session.facts and session.report and not session.provisional:
-            plans = (Answered(session.plan, session.facts, session.report), *plans)
+            plans = (Answered(_named(session.plan), session.facts, session.report), *plans)
         several = len(plans) > 1 and len(plans) > len(self._others)
         self.copy.setEnabled(several)
         self._card.setVisible(several)
@@ -197,6 +197,11 @@ class CompareScreen(Scroll):
         self.table.show_rows(rows, _cells)
         self._card.column.addWidget(self.table)
         self._says.tell("\n".join(say(sentence) for sentence in comparing.order(plans)))
+
+
+def _named(plan: Plan) -> Plan:
+    """Return the plan by the name that people read: sentences and headings use it."""
+    return plan.model_copy(update={"name": plan_name(plan)})
 
 
 def _answered(core: Core, plan: Plan) -> Answered | Message:

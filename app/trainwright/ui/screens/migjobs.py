@@ -9,9 +9,8 @@ from pydantic import ValidationError
 from PySide6.QtCore import QPoint, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
-from trainwright.catalog.mig import GIB
 from trainwright.messages import Message, UserError
-from trainwright.messages.units import duration
+from trainwright.messages.units import duration, gib
 from trainwright.mig.board import plain_name
 from trainwright.mig.boards import Boards, Place
 from trainwright.mig.drawings import Typed
@@ -241,7 +240,7 @@ def _placed(planned: Planned, drawn: Boards, labels: Sequence[str]) -> list[Plac
         places = waiting.get(need.name)
         at = places.pop(0) if places else None
         here = on.get(plain_name(at.instance.profile)) if at is not None else None
-        memory = f"{'~' if need.plan else ''}{on[WHOLE].memory_bytes / GIB:.3g} GiB"
+        memory = f"{'~' if need.plan else ''}{gib(on[WHOLE].memory_bytes)}"
         seconds = here.seconds if here is not None else None
         done = f"~{duration(seconds, language())}" if seconds else "–"
         where = None if at is None else (labels[at.gpu], at.instance.shown)

@@ -13,6 +13,7 @@ from trainwright.ui.charts.roofline import FamilyKeys, RooflineChart
 from trainwright.ui.charts.scaling import ScalingChart
 from trainwright.ui.charts.waterfall import Waterfall
 from trainwright.ui.explain_pane import ExplainPane
+from trainwright.ui.figures import unit_of_memory
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.screens.planform import PlanForm
 from trainwright.ui.screens.searching import SearchStrip
@@ -196,7 +197,9 @@ class PlanScreen(QWidget):
         micro = report.settings.micro_batch
         serving = "" if plan.workload.trains else ".infer"
         self._memory_heading.entitle(Message.of(f"ui.chart.memory{serving}"))
-        self._memory_heading.annotate(tr(f"ui.chart.memory.note{serving}", micro=micro))
+        self._memory_heading.annotate(
+            tr(f"ui.chart.memory.note{serving}", unit=unit_of_memory(), micro=micro)
+        )
         self._time_heading.entitle(Message.of(f"ui.chart.time{serving}"))
         limiting = self.waterfall.limiting
         note = ""

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.build.cost import HOUSEHOLD_KWH, USD_PER_KWH
 from trainwright.messages import Message
+from trainwright.messages.units import MEMORY
 from trainwright.profile import interpreter
 from trainwright.ui import asking, tokens, usual
 from trainwright.ui.i18n import tr
@@ -114,10 +115,14 @@ class SettingsScreen(Scroll):
         samples = [(key, f"1{mark}234{mark}567") for key, mark in DIGITS.items()]
         name = Message.of("ui.settings.digits")
         self.digits = Segmented(samples, known.digits, name=name)
-        self.digits.chosen.connect(self._set_digits)
+        self.digits.chosen.connect(partial(self._write, "digits"))
         _line(grid, 2, name, self.digits)
+        name = Message.of("ui.settings.memory")
+        self.memory = Segmented([(unit, unit) for unit in MEMORY], known.memory, name=name)
+        self.memory.chosen.connect(partial(self._write, "memory"))
+        _line(grid, 3, name, self.memory)
         assumed = {"usd_per_kwh": USD_PER_KWH, "household_kwh": HOUSEHOLD_KWH}
-        for line, (key, value) in enumerate(assumed.items(), start=3):
+        for line, (key, value) in enumerate(assumed.items(), start=4):
             name = Message.of(f"ui.settings.{key}")
             absent = f"{value:g} ({tr('pc.cost.assumed')})"
             field = Decimal(name=name, absent=absent)
@@ -134,8 +139,9 @@ class SettingsScreen(Scroll):
     def _set_currency(self, value: str) -> None:
         self._keep(currency=None if value == "language" else value)
 
-    def _set_digits(self, value: str) -> None:
-        self._keep(digits=value)
+    def _write(self, what: str, value: str) -> None:
+        """Take another way of writing numbers; every place shows some."""
+        self._keep(**{what: value})
         self.changed.emit()
 
     def _set_energy(self, key: str, value: object) -> None:

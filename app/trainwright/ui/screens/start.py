@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from trainwright.messages import Message
-from trainwright.messages.units import GIB, duration
+from trainwright.messages.units import duration, gib
 from trainwright.ui import tokens
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import language, say, tr
@@ -271,7 +271,7 @@ def readings(snapshot: Any) -> list[tuple[str, str, str, bool]]:
             name = say(gpu.name.reason) if isinstance(gpu.name, Missing) else gpu.name
             memory = gpu.memory
             if not isinstance(memory, Missing):
-                name = f"{name} · {memory.total / GIB:.1f} GiB"
+                name = f"{name} · {gib(memory.total)}"
             lines.append((GPU, name, note, not isinstance(gpu.name, Missing)))
         if not lines:
             lines.append((GPU, tr("ui.start.no-gpu"), "", False))
@@ -297,7 +297,7 @@ def _other_gpus(snapshot: Any) -> Iterator[tuple[str, str, str, bool]]:
         named = isinstance(gpu.name, str)
         name = gpu.name if named else say(gpu.name.reason)
         if not isinstance(gpu.memory, Missing):
-            name = f"{name} · {gpu.memory.total / GIB:.1f} GiB"
+            name = f"{name} · {gib(gpu.memory.total)}"
         yield GPU, name, "", named
     if not isinstance(snapshot.apple, Missing):
         yield GPU, snapshot.apple.name, "", True

@@ -331,7 +331,9 @@ class ModelDelegate(QStyledItemDelegate):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         _wash(painter, option)
         rect = option.rect.adjusted(12, 6, -12, -6)
-        right = tokens.width(tr("ui.models.of", used="888.8", total="888.8"), tokens.LABEL)
+        right = tokens.width(
+            tr("ui.models.of", used="888.8", total="888.8", unit="GiB"), tokens.LABEL
+        )
         right = int(max(right, tokens.width(tr("ui.models.traced-when-chosen"), tokens.LABEL))) + 26
         if index.data(_NEW_FAMILY):
             painter.setPen(tokens.colour("line"))

@@ -8,6 +8,7 @@ from PySide6.QtCore import (
     QAbstractTableModel,
     QModelIndex,
     QPersistentModelIndex,
+    QPointF,
     QRect,
     QSize,
     Qt,
@@ -26,7 +27,7 @@ from PySide6.QtWidgets import (
 
 from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, say
-from trainwright.ui.paint import draw_icon
+from trainwright.ui.paint import draw_icon, laid_out
 from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import SCROLL_BAR, slim
 from trainwright.ui.widgets.copying import offer_copies
@@ -374,16 +375,21 @@ class _Cells(QStyledItemDelegate):
         self._ground(painter, option, index)
         inner = rect.adjusted(PAD, 0, -PAD, 0)
         room = inner.width() - (MARK if cell.icon else 0)
-        metrics = tokens.metrics(cell.px, cell.weight)
-        text = metrics.elidedText(cell.text, Qt.TextElideMode.ElideRight, room)
+        text, wide = cell.text, tokens.width(cell.text, cell.px, cell.weight)
+        if wide > room:
+            metrics = tokens.metrics(cell.px, cell.weight)
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
+            wide = tokens.width(text, cell.px, cell.weight)
         if cell.icon:
-            wide = int(tokens.width(text, cell.px, cell.weight))
-            x = inner.right() - wide - MARK if heading.right else inner.left()
+            x = inner.right() - int(wide) - MARK if heading.right else inner.left()
             draw_icon(painter, cell.icon, x, rect.center().y() - 5, 11, cell.icon_colour)
             inner.setLeft(x + MARK)
         painter.setFont(tokens.font(cell.px, cell.weight))
         painter.setPen(tokens.colour(cell.colour))
-        painter.drawText(inner, heading.side, text)
+        laid = laid_out(text, cell.px, cell.weight, mono=False)
+        left = inner.right() + 1 - wide if heading.right else inner.left()
+        top = inner.top() + (inner.height() - laid.size().height()) / 2
+        painter.drawStaticText(QPointF(left, top), laid)
         painter.restore()
 
     def _ground(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:

@@ -6,10 +6,9 @@ from PySide6.QtWidgets import QWidget
 
 from trainwright.explain import Kind, Quantity, total
 from trainwright.messages import Message
-from trainwright.messages.units import GIB
 from trainwright.plan.report import Report, Verdict
 from trainwright.ui import doors, tokens
-from trainwright.ui.figures import figure, gib, memory, sentence
+from trainwright.ui.figures import figure, gib, giga, memory, sentence, unit_of_memory
 from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.paint import STATE_ICON, Drawing
 from trainwright.ui.tips import plain_tip
@@ -53,7 +52,7 @@ class LegendKey(Door):
         before, self._quantity = self._quantity, quantity
         if before is not None and before.value == quantity.value and before.kind is quantity.kind:
             return
-        small = quantity.value < GIB / 20
+        small = quantity.value < giga() / 20
         self._value = str(memory(quantity.value)) if small else gib(quantity.value)
         if quantity.kind is Kind.ESTIMATED:
             self._value = f"~{self._value}"
@@ -368,7 +367,8 @@ def _largest(title: str, room: float) -> int:
 
 def _margin(size: float) -> str:
     """Return what is left in GiB: finer units would claim what an estimate cannot know."""
-    return f"{gib(size)} GiB" if size >= GIB / 100 else "< 0.01 GiB"
+    unit = unit_of_memory()
+    return f"{gib(size)} {unit}" if size >= giga() / 100 else f"< 0.01 {unit}"
 
 
 def _worth_naming(report: Report) -> list[Quantity]:
