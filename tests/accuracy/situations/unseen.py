@@ -85,7 +85,7 @@ def augment_in_loop(fault: bool, clock: Clock, _folder: Path) -> None:
     """No loader: the batch is made in the loop, by PIL or by one flip of the tensor."""
     pictures = [drawing(number, 128) for number in range(64)]
     pixels = torch.from_numpy(np.stack([np.asarray(each) for each in pictures]))
-    model = convnet(24)
+    model = convnet(12)
     optimizer = torch.optim.Adam(model.parameters())
 
     def augmented(picture: Image.Image) -> Image.Image:
@@ -369,7 +369,7 @@ def sound_sequences(_fault: bool, clock: Clock, _folder: Path) -> None:
 
 
 def sound_pictures(_fault: bool, clock: Clock, folder: Path) -> None:
-    loader = DataLoader(Decoded(folder), 32, shuffle=True, num_workers=1, persistent_workers=True)
+    loader = DataLoader(Decoded(folder), 16, shuffle=True, num_workers=1, persistent_workers=True)
     model = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), convnet(64, inputs=64))
     fit(model, loader, clock)
 
