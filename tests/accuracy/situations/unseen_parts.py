@@ -1,26 +1,22 @@
 """Models, data and the clock of the programs in ``unseen.py``."""
 
-import io
 import itertools
 import json
+import lzma
 import os
-import re
+import sqlite3
+import statistics
 import time
-import urllib.request
+import wave
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
-from PIL import Image, ImageDraw
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
-from torch.utils.checkpoint import checkpoint
 from torch.utils.data import Dataset, TensorDataset
 
 Item = tuple[Tensor, Tensor]
@@ -85,190 +81,172 @@ def table(count: int, size: int) -> TensorDataset:
     return TensorDataset(torch.randn(count, size), torch.randint(16, (count,)))
 
 
-def drawing(number: int, side: int) -> Image.Image:
-    """Return a picture with some shapes in it."""
-    picture = Image.new("RGB", (side, side), (number * 37 % 255, 90, 160))
-    pen, random = ImageDraw.Draw(picture), np.random.default_rng(number)
-    for left, top in random.integers(0, side - 20, (30, 2)).tolist():
-        pen.ellipse((left, top, left + side // 5, top + side // 7), fill=(left % 255, top % 255, 9))
-    return picture
+class Recordings(Dataset[Item]):
+    """Sounds in WAV files, made into mel spectrograms when they are asked for, or once."""
 
+    RATE, WINDOW, HOP, BANDS = 16_000, 1024, 160, 64
 
-class Reviews(Dataset[Item]):
-    """Long texts, split into words and numbered when they are asked for, or once."""
-
-    def __init__(self, count: int, once: bool) -> None:
+    def __init__(self, folder: Path, before: bool, count: int = 96) -> None:
         random = np.random.default_rng(0)
-        words = ["".join(map(chr, random.integers(97, 123, 7))) for _ in range(8000)]
-        self.texts = [" ".join(random.choice(words, 3000)) + "!" for _ in range(count)]
-        self.numbers = {word: number for number, word in enumerate(words, 1)}
-        self.ready = [self.tokens(text) for text in self.texts] if once else None
+        self.paths = [folder / f"{number}.wav" for number in range(count)]
+        for path in self.paths:
+            with wave.open(str(path), "wb") as file:
+                file.setnchannels(1)
+                file.setsampwidth(2)
+                file.setframerate(self.RATE)
+                file.writeframes(random.integers(-9000, 9000, 3 * self.RATE, np.int16).tobytes())
+        self.window = np.hanning(self.WINDOW)
+        self.ready = [self.spectrogram(path) for path in self.paths] if before else None
 
-    def tokens(self, text: str) -> Tensor:
-        words = re.findall(r"[a-z]+|[^\w\s]", text.lower())
-        stems = [re.sub(r"(ing|ed|s)$", "", word) or word for word in words]
-        return torch.tensor([self.numbers.get(stem, 0) for stem in stems][:256])
+    def filters(self) -> np.ndarray[Any, Any]:
+        frequencies = np.linspace(0, self.RATE / 2, self.WINDOW // 2 + 1)
+        top = 2595 * np.log10(1 + self.RATE / 2 / 700)
+        edges = 700 * (10 ** (np.linspace(0, top, self.BANDS + 2) / 2595) - 1)
+        low, middle, high = edges[:-2, None], edges[1:-1, None], edges[2:, None]
+        rising, falling = (
+            (frequencies - low) / (middle - low),
+            (high - frequencies) / (high - middle),
+        )
+        return np.maximum(0, np.minimum(rising, falling))
 
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __getitem__(self, index: int) -> Item:
-        tokens = self.ready[index] if self.ready else self.tokens(self.texts[index])
-        return tokens, torch.tensor(index % 16)
-
-
-class Archives(Dataset[Item]):
-    """Pictures in compressed archives of numpy, opened for each picture or once."""
-
-    def __init__(self, folder: Path, once: bool) -> None:
-        self.paths = [folder / f"shard{number}.npz" for number in range(4)]
-        for number, path in enumerate(self.paths):
-            images = np.stack([np.asarray(drawing(number * 128 + k, 64)) for k in range(128)])
-            np.savez_compressed(path, images=images, labels=np.arange(128) % 16)
-        self.ready = [dict(np.load(path)) for path in self.paths] if once else None
-
-    def __len__(self) -> int:
-        return 512
-
-    def __getitem__(self, index: int) -> Item:
-        shard, row = divmod(index, 128)
-        data = self.ready[shard] if self.ready else np.load(self.paths[shard])
-        image = torch.from_numpy(data["images"][row]).permute(2, 0, 1).float() / 255
-        return image, torch.tensor(data["labels"][row])
-
-
-class Store(BaseHTTPRequestHandler):
-    """Answers with a picture after the delay of a distant store."""
-
-    DELAY = 0.025
-
-    def do_GET(self) -> None:
-        time.sleep(self.DELAY)
-        file = io.BytesIO()
-        np.save(file, np.asarray(drawing(int(self.path[1:]), 64)))
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(file.getvalue())
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-def serve(port: Any, parent: int) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Store)
-    server.timeout = 1.0
-    port.put(server.server_port)
-    while os.getppid() == parent:  # not longer than the training
-        server.handle_request()
-
-
-class Remote(Dataset[Item]):
-    """Pictures of a store, fetched when they are asked for, or all before."""
-
-    def __init__(self, count: int, before: bool) -> None:
-        context = mp.get_context("spawn")
-        port = context.Queue()
-        context.Process(target=serve, args=(port, os.getpid()), daemon=True).start()
-        self.count, self.url = count, f"http://127.0.0.1:{port.get()}"
-        with ThreadPoolExecutor(16) as pool:
-            self.ready = list(pool.map(self.fetched, range(count))) if before else None
-
-    def fetched(self, index: int) -> Tensor:
-        with urllib.request.urlopen(f"{self.url}/{index}") as answer:
-            picture = np.load(io.BytesIO(answer.read()))
-        return torch.from_numpy(picture).permute(2, 0, 1).float() / 255
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __getitem__(self, index: int) -> Item:
-        image = self.ready[index] if self.ready else self.fetched(index)
-        return image, torch.tensor(index % 16)
-
-
-class Sentences(Dataset[Item]):
-    """Sentences of these lengths."""
-
-    def __init__(self, lengths: list[int]) -> None:
-        self.lengths = lengths
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def __getitem__(self, index: int) -> Item:
-        return torch.randint(1, 4000, (self.lengths[index],)), torch.tensor(index % 16)
-
-
-class Encoder(nn.Module):
-    """A small transformer that classifies."""
-
-    def __init__(self, width: int = 128, depth: int = 2) -> None:
-        super().__init__()
-        self.tokens = nn.Embedding(4000, width, padding_idx=0)
-        layer = nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True)
-        self.layers = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
-        self.head = nn.Linear(width, 16)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        hidden = self.layers(self.tokens(tokens), src_key_padding_mask=tokens == 0)
-        return self.head(hidden[:, 0])
-
-
-def padded(items: list[Item], length: int | None) -> Item:
-    """Return the sentences as one batch, as long as asked for or as the longest."""
-    longest = length or max(len(tokens) for tokens, _ in items)
-    rows = [F.pad(tokens, (0, longest - len(tokens))) for tokens, _ in items]
-    return torch.stack(rows), torch.stack([label for _, label in items])
-
-
-class OneHot(nn.Module):
-    """An embedding that multiplies one-hot rows, or looks up."""
-
-    def __init__(self, multiplied: bool, words: int = 6000) -> None:
-        super().__init__()
-        self.multiplied, self.words = multiplied, words
-        self.weight = nn.Parameter(torch.randn(words, 96) / 10)
-        self.recurrent, self.head = nn.GRU(96, 96, batch_first=True), nn.Linear(96, 16)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        if self.multiplied:
-            hidden = F.one_hot(tokens, self.words).float() @ self.weight
-        else:
-            hidden = F.embedding(tokens, self.weight)
-        return self.head(self.recurrent(hidden)[0][:, -1])
-
-
-class Checkpointed(nn.Module):
-    """Blocks that compute their activations again, alone and once more as a whole."""
-
-    def __init__(self, fault: bool) -> None:
-        super().__init__()
-        self.fault = fault
-        self.blocks = nn.ModuleList(mlp(768, 768, 2, classes=768) for _ in range(4))
-        self.head = nn.Linear(768, 16)
-
-    def body(self, x: Tensor) -> Tensor:
-        for block in self.blocks:
-            x = x + (checkpoint(block, x, use_reentrant=False) if self.fault else block(x))
-        return x
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = checkpoint(self.body, x, use_reentrant=False) if self.fault else self.body(x)
-        return self.head(x)
-
-
-class Decoded(Dataset[Item]):
-    """JPEG files, decoded when they are asked for."""
-
-    def __init__(self, folder: Path) -> None:
-        self.paths = [folder / f"{number}.jpg" for number in range(256)]
-        for number, path in enumerate(self.paths):
-            drawing(number, 64).save(path)
+    def spectrogram(self, path: Path) -> Tensor:
+        with wave.open(str(path), "rb") as file:
+            samples = np.frombuffer(file.readframes(file.getnframes()), np.int16) / 32768
+        frames = np.lib.stride_tricks.sliding_window_view(samples, self.WINDOW)[:: self.HOP]
+        power = np.abs(np.fft.rfft(frames * self.window)) ** 2
+        return torch.from_numpy(np.log(self.filters() @ power.T + 1e-6)).float()[None]
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def __getitem__(self, index: int) -> Item:
-        with Image.open(self.paths[index]) as picture:
-            image = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float() / 255
-        return image, torch.tensor(index % 16)
+        sound = self.ready[index] if self.ready else self.spectrogram(self.paths[index])
+        return sound, torch.tensor(index % 16)
+
+
+class Purchases(Dataset[Item]):
+    """What customers bought, in a database with or without an index of the customers."""
+
+    def __init__(self, folder: Path, indexed: bool, customers: int = 1000) -> None:
+        random, self.customers = np.random.default_rng(0), customers
+        rows = np.stack(
+            [random.integers(customers, size=60_000), random.integers(5000, size=60_000)]
+        )
+        self.database = sqlite3.connect(folder / "shop.db")
+        self.database.execute("CREATE TABLE bought (customer INTEGER, article INTEGER, at INTEGER)")
+        self.database.executemany(
+            "INSERT INTO bought VALUES (?, ?, ?)",
+            ((customer, article, at) for at, (customer, article) in enumerate(rows.T.tolist())),
+        )
+        if indexed:
+            self.database.execute("CREATE INDEX by_customer ON bought (customer)")
+        self.database.commit()
+
+    def __len__(self) -> int:
+        return self.customers
+
+    def __getitem__(self, index: int) -> Item:
+        found = self.database.execute(
+            "SELECT article FROM bought WHERE customer = ? ORDER BY at DESC LIMIT 20", (index,)
+        )
+        articles = [article for (article,) in found]
+        return torch.tensor((articles + [0] * 20)[:20]), torch.tensor(index % 16)
+
+
+class Sensors(Dataset[Item]):
+    """Readings of sensors, a JSON text for each window, parsed and normalised in Python or once."""
+
+    def __init__(self, before: bool, count: int = 256) -> None:
+        random = np.random.default_rng(0)
+        self.lines = [
+            json.dumps(
+                {"readings": random.random((16, 256)).round(4).tolist(), "kind": number % 16}
+            )
+            for number in range(count)
+        ]
+        self.ready = [self.parsed(line) for line in self.lines] if before else None
+
+    def parsed(self, line: str) -> Item:
+        window, channels = json.loads(line), []
+        for readings in window["readings"]:
+            mean, spread = statistics.fmean(readings), statistics.pstdev(readings)
+            channels.append([(reading - mean) / spread for reading in readings])
+        return torch.tensor(channels), torch.tensor(window["kind"])
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, index: int) -> Item:
+        return self.ready[index] if self.ready else self.parsed(self.lines[index])
+
+
+class Ensemble(nn.Module):
+    """Regressors with the same shape, as many modules or as stacked weights."""
+
+    def __init__(self, stacked: bool, members: int = 48, inputs: int = 32, width: int = 32) -> None:
+        super().__init__()
+        self.stacked = stacked
+        sizes = [inputs, width, width, 1]
+        self.members = nn.ModuleList()
+        self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
+        if not stacked:
+            self.members.extend(mlp(inputs, width, 2, classes=1) for _ in range(members))
+            return
+        for into, out in itertools.pairwise(sizes):
+            self.weights.append(nn.Parameter(torch.randn(members, into, out) / into**0.5))
+            self.biases.append(nn.Parameter(torch.zeros(members, 1, out)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.stacked:
+            return torch.stack([member(x) for member in self.members])
+        hidden = x.expand(len(self.weights[0]), *x.shape)
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            hidden = torch.baddbmm(
+                bias, hidden if weight is self.weights[0] else hidden.relu(), weight
+            )
+        return hidden
+
+
+class GraphConvolutions(nn.Module):
+    """Two graph convolutions over one adjacency matrix."""
+
+    def __init__(self, adjacency: Tensor, width: int) -> None:
+        super().__init__()
+        self.adjacency = adjacency
+        self.first, self.second = nn.Linear(width, width), nn.Linear(width, 16)
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        hidden = torch.relu(self.adjacency @ self.first(nodes))
+        return self.second(self.adjacency @ hidden)
+
+
+def adjacency(count: int, degree: int = 6) -> Tensor:
+    """Return a sparse matrix of random neighbours, each row with the sum one."""
+    rows = torch.arange(count).repeat_interleave(degree)
+    columns = torch.randint(count, (count * degree,))
+    values = torch.full((count * degree,), 1 / degree)
+    return torch.sparse_coo_tensor(torch.stack([rows, columns]), values, (count, count)).coalesce()
+
+
+class Segmenter(nn.Module):
+    """An encoder and a decoder that names a class for each pixel."""
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        self.into = nn.Conv2d(3, width, 3, padding=1)
+        self.down = nn.Conv2d(width, 2 * width, 3, stride=2, padding=1)
+        self.middle = nn.Conv2d(2 * width, 2 * width, 3, padding=1)
+        self.up = nn.ConvTranspose2d(2 * width, width, 2, stride=2)
+        self.out = nn.Conv2d(2 * width, 16, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        fine = F.relu(self.into(x))
+        coarse = F.relu(self.middle(F.relu(self.down(fine))))
+        return self.out(torch.cat([fine, F.relu(self.up(coarse))], 1))
+
+
+def compress_results(folder: Path, parent: int) -> None:
+    """Compress the results of an earlier run, as long as the training is there."""
+    results = np.random.default_rng(0).integers(0, 40, 500_000, np.uint8).tobytes()
+    while os.getppid() == parent:
+        (folder / f"old-{os.getpid()}.xz").write_bytes(lzma.compress(results, preset=6))

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from programs import SITUATIONS
-from unseen import TRUTH
+from unseen import ALSO_RIGHT, TRUTH
 
 HERE = Path(__file__).parent
 LIMIT = 600.0
@@ -52,7 +52,8 @@ def main() -> None:
             print(f"{name}: {given}", flush=True)
             continue
         cause = TRUTH[name][0]
-        good = given == cause
+        also, _because = ALSO_RIGHT.get(name, (None, ""))
+        good = given in (cause, also)
         right, judged = right + good, judged + 1
         print(f"{'right' if good else 'WRONG'} {name}: {given}, truth {cause}", flush=True)
     print(f"{right} of {judged} right")
