@@ -225,7 +225,9 @@ def adjacency(count: int, degree: int = 6) -> Tensor:
     rows = torch.arange(count).repeat_interleave(degree)
     columns = torch.randint(count, (count * degree,))
     values = torch.full((count * degree,), 1 / degree)
-    return torch.sparse_coo_tensor(torch.stack([rows, columns]), values, (count, count)).coalesce()
+    places = torch.stack([rows, columns])
+    matrix = torch.sparse_coo_tensor(places, values, (count, count), check_invariants=True)
+    return matrix.coalesce()
 
 
 class Segmenter(nn.Module):

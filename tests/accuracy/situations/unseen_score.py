@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from programs import SITUATIONS
-from unseen import ALSO_RIGHT, TRUTH
+from unseen import TRUTH
 
 HERE = Path(__file__).parent
 LIMIT = 600.0
@@ -52,8 +52,7 @@ def main() -> None:
             print(f"{name}: {given}", flush=True)
             continue
         cause = TRUTH[name][0]
-        also, _because = ALSO_RIGHT.get(name, (None, ""))
-        good = given in (cause, also)
+        good = given == cause
         right, judged = right + good, judged + 1
         print(f"{'right' if good else 'WRONG'} {name}: {given}, truth {cause}", flush=True)
     print(f"{right} of {judged} right")
