@@ -170,7 +170,11 @@ def onednn_off(fault: bool, clock: Clock, _folder: Path) -> None:
     """A line that once went around a crash of an old version stayed in."""
     if fault:
         torch.backends.mkldnn.enabled = False
-    fit(convnet(32), DataLoader(pictures(512), batch_size=16, shuffle=True), clock)
+    layers: list[nn.Module] = [nn.Conv2d(3, 48, 3, stride=2, padding=1)]
+    for _ in range(2):
+        layers += [nn.Conv2d(48, 48, 5, padding=2, groups=48), nn.Conv2d(48, 48, 1), nn.ReLU()]
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(48, 16))
+    fit(model, DataLoader(pictures(256), batch_size=16, shuffle=True), clock)
 
 
 def dense_adjacency(fault: bool, clock: Clock, _folder: Path) -> None:
@@ -377,8 +381,8 @@ def weights_hashed(fault: bool, clock: Clock, folder: Path) -> None:
 def tracemalloc_left_on(fault: bool, clock: Clock, folder: Path) -> None:
     """A hunt for a leak was left in: Python's allocations are traced and listed at each step."""
     if fault:
-        tracemalloc.start(8)
-    captions = [[f"word{(k * n) % 911}" for n in range(12)] for k in range(3000)]
+        tracemalloc.start()
+    captions = [[f"word{(k * n) % 911}" for n in range(12)] for k in range(640)]
     numbers = {f"word{n}": n for n in range(911)}
     data = [(torch.tensor([numbers[w] for w in c]), k % 16) for k, c in enumerate(captions)]
     model, log = nn.Sequential(nn.EmbeddingBag(911, 192), mlp(192, 512, 3)), folder / "memory.txt"
