@@ -280,10 +280,10 @@ def ranks_pickled_gradients(fault: bool, clock: Clock, folder: Path) -> None:
 def pipeline_rank(rank: int, fault: bool, seconds: float, folder: Path) -> None:
     """Half of the layers: the whole batch goes through one half after the other, or in parts."""
     join_group(rank, folder)
-    clock, parts = Clock(seconds), 1 if fault else 8
+    clock, parts = Clock(seconds), 1 if fault else 4
     stage = mlp(512, 768, 4, classes=16 if rank else 512)
     optimizer = torch.optim.SGD(stage.parameters(), lr=0.01)
-    for xs, ys in clock.epochs(DataLoader(table(4096, 512), batch_size=256)):
+    for xs, ys in clock.epochs(DataLoader(table(4096, 512), batch_size=512)):
         sent, made = [], []
         for x, y in zip(xs.chunk(parts), ys.chunk(parts), strict=True):
             if rank == 0:
