@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import architectures
+import asked
 import blame
 import boxes
 import experts
@@ -41,8 +42,8 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     given = read_config(Path(path))
     fields = without_code(given)
     transformers = package("transformers", "hf")
-    check_config(fields, path)
     kinds = transformers.models.auto.configuration_auto.CONFIG_MAPPING
+    check_config(fields, path, kinds)
     model_type = fields.get("model_type")
     if not isinstance(model_type, str) or model_type not in kinds:
         if fields != given:
@@ -159,6 +160,10 @@ def _subject(transformers: Any, fields: dict[str, Any], spec: dict[str, Any], pa
 def _fed(model: Any, config: Any, spec: dict[str, Any]) -> Subject:
     """Return a model with the inputs and the loss of its class."""
     main = getattr(model, "main_input_name", "input_ids")
+    ending = architectures.ending_of(type(model).__name__)
+    second = getattr(model, "auxiliary_head", None) is not None
+    if second or architectures.missing(type(model), ending):
+        return asked.subject(model, spec, _facts(config, "transformers"))
     if main in architectures.SOUNDS:
         return speech.subject(model, config, _facts(config, "transformers"))
     if main in architectures.PIXELS:
@@ -214,7 +219,7 @@ def _text(config: Any) -> Any:
 def _language(model: nn.Module, config: Any) -> Subject:
     name = type(model).__name__
     text = _text(config)
-    encodes = bool(getattr(config, "is_encoder_decoder", False))
+    encodes = bool(getattr(config, "is_encoder_decoder", False)) and architectures.answers(model)
     generates = name.endswith(("ForCausalLM", "LMHeadModel")) or (
         name.endswith("ForConditionalGeneration") and not encodes
     )
