@@ -46,8 +46,6 @@ SHALLOW = tuple(
     f"worker.{id}" for id in ("config-key", "config-value", "config-values", "class-fails")
 )
 """Answers for which the few layers may be to blame."""
-LIBRARY = "worker.class-fails"
-"""Answer where the library's own code raises with usual inputs, as Xmod's does by default."""
 PRECISION = "worker.precision-fails"
 RAW = ("worker.trace-failed", "worker.class-untraced", "worker.out-of-memory")
 """Answers that name no cause, or ourselves."""
@@ -223,8 +221,7 @@ def asked(case: Case, model: dict[str, Any], count: int) -> Found:
             profile = traced(model, "fp32")  # as the answer says
     except UserError as error:
         id, line = error.message.id, render(error.message, "en")
-        kind = "library" if id == LIBRARY else "raw" if id in RAW else "refused"
-        return Found(case, kind, id, line)
+        return Found(case, "raw" if id in RAW else "refused", id, line)
     except Exception as error:
         return Found(case, "raw", type(error).__name__, first_line(error))
     if named := profile.model.get("named_class"):
@@ -402,9 +399,7 @@ def main() -> int:
     parser.add_argument("library", nargs="*", help="of " + ", ".join(LIBRARIES))
     parser.add_argument("--sample", type=int, default=60, help="models of each library; 0: all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--real", type=int, default=0, help="run a step of so many"
-    )
+    parser.add_argument("--real", type=int, default=0, help="run a step of so many")
     parser.add_argument("--only", default="", help="models with this in their name")
     parser.add_argument("--limit", type=int, default=120, help="seconds a model")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="for each library")

@@ -33,8 +33,10 @@ def small(kind):
     """Return the default configuration of a type, in two small layers."""
     made = transformers.AutoConfig.for_model(kind)
     keys = {key: value for key, value in SIZES.items() if getattr(made, key, None) is not None}
-    if kind == "deepseek_v3":  # its heads are latent, all with keys of their own
-        keys |= {"num_key_value_heads": keys["num_attention_heads"]}
+    if kind == "falcon":  # its heads divide the width by themselves
+        del keys["head_dim"]
+    if kind == "deepseek_v3":  # all heads have latent keys of their own, and experts no groups
+        keys |= {"num_key_value_heads": 4, "n_group": 1, "topk_group": 1}
     return transformers.AutoConfig.for_model(kind, **keys)
 
 

@@ -54,6 +54,11 @@ NAMED = {
                                  "layer_types": ["sliding_attention", "full_attention"],
                                  "vocab_size_per_layer_input": 128,
                                  "hidden_size_per_layer_input": 16},
+    "Gemma3nForCausalLM": TEXT | {
+        "model_type": "gemma3n_text", "intermediate_size": [128] * 2, "laurel_rank": 8,
+        "layer_types": ["sliding_attention", "full_attention"], "num_kv_shared_layers": 0,
+        "hidden_size_per_layer_input": 16, "vocab_size_per_layer_input": 128,
+        "activation_sparsity_pattern": [0.95, 0.0]},
     "Mistral4ForCausalLM": {"model_type": "mistral4", "num_hidden_layers": 1,
                             "hidden_size": 64, "vocab_size": 128, "n_routed_experts": 4},
     # What no ending tells is fed by what forward takes.

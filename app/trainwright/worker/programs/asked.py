@@ -34,10 +34,12 @@ BINS = 80
 """Of a spectrogram whose configuration gives none: those of Whisper and Speech2Text."""
 FRAMES = 2
 """Images of a sample that is a pair or a video whose configuration gives no number; assumed."""
+WORDS = 16
+"""Tokens of the text of a sample that is planned as an image; assumed: a short prompt."""
 _TRIALS = 48
 """Choices of forms that are tried; assumed."""
-_SHORT = (2, 40)
-"""Batch and sequence of a trial: no two sizes of a form are the same by chance."""
+_SHORT = (5, 40)
+"""Batch and sequence of a trial: odd, so that no wrong form has the size of a right one."""
 
 
 def subject(model: nn.Module, spec: dict[str, Any], facts: dict[str, Any]) -> Subject:
@@ -219,7 +221,7 @@ def _of(*shape: int, dtype: torch.dtype = torch.float32) -> Form:
 
 
 def _tokens(size: int, length: int) -> torch.Tensor:
-    return torch.zeros((size, length), dtype=torch.int64)
+    return torch.zeros((size, length or WORDS), dtype=torch.int64)
 
 
 def _written(size: int, length: int) -> torch.Tensor:
@@ -267,19 +269,20 @@ def _labels(model: Any, config: Any, spec: dict[str, Any]) -> dict[str, list[For
     objects: list[Form] = [lambda size, length: [torch.zeros((BOXES,), dtype=classes)] * size]
     series = _number(config, "num_input_channels") or 1
     later = _number(config, "prediction_length", "horizon_length") or 1
-    targets = _number(config, "num_targets") or 1
+    one, grid = _of(dtype=classes), _of(side, side, dtype=classes)
+    texts: list[Form] = [_tokens, _written, one]
+    targets = [_of(_number(config, "num_targets") or 1), one, _of(later, series)]
+    if "Classification" in type(model).__name__:
+        targets, texts = [one], [one, _tokens]
     known: dict[str, list[Form]] = {
-        "labels": [
-            _tokens, _written, _of(dtype=classes), _of(side, side, dtype=classes),
-            _of(side, side), lambda size, length: [_boxes(side)] * size,
-        ],
+        "labels": [*texts, grid, _of(side, side), lambda size, length: [_boxes(side)] * size],
         "mask_labels": masks,
         "class_labels": objects,
-        "start_positions": [_of(dtype=classes), _of(1, dtype=classes)],
-        "end_positions": [_of(dtype=classes), _of(1, dtype=classes)],
-        "target_values": [_of(dtype=classes), _of(targets), _of(later, series)],
+        "start_positions": [one, _of(1, dtype=classes)],
+        "end_positions": [one, _of(1, dtype=classes)],
+        "target_values": targets,
         "future_values": [_of(later, series), _of(later)],
-    }  # fmt: skip
+    }
     return {name: forms for name, forms in known.items() if name in taken}
 
 
