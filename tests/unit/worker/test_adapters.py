@@ -55,7 +55,7 @@ def both(monkeypatch, tmp_path):
         model = subject.model
         if targets is None:
             targets = peft.utils.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING.get(kind)
-        targets = targets or ["q_proj", "v_proj", "qkv_proj"]  # it has no line there
+        targets = targets or ["q_proj", "v_proj", "qkv_proj", "q_b_proj"]  # no line there
         with torch.device("meta"):
             try:
                 theirs = peft.LoraConfig(r=8, target_modules=targets)

@@ -73,6 +73,7 @@ NAMED = {
     "PatchTSTForRegression": {"model_type": "patchtst"},
     "SamModel": {"model_type": "sam", "vision_config": {"num_hidden_layers": 1}},
     "T5EncoderModel": {"model_type": "t5", "num_layers": 1},
+    "XmodForMaskedLM": {"model_type": "xmod", "num_hidden_layers": 1, "languages": ["en", "ko"]},
 }  # fmt: skip
 REFUSED = {
     "Siglip2Model": ({"model_type": "siglip2"}, "worker.class-wants"),

@@ -438,6 +438,11 @@ CASES = {
     "blip": (BLIP, {}, TOKENS),
     "speech-to-text": (SPEECH_2_TEXT, {}, TOKENS),
     "eomt": (EOMT, {}, IMAGES),
+    "xmod": (
+        BERT | {"model_type": "xmod", "architectures": ["XmodForMaskedLM"], "languages": ["en"]},
+        {},
+        TOKENS,
+    ),
     "patch-tst": (PATCH_TST, {}, (64, 0)),
     "unet": ({"builtin": "unet"}, {"image_size": 64}, (16, 0)),
     "own-net": ({"own": {"width": 160, "depth": 4}}, {}, TOKENS),

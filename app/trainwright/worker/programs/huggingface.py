@@ -230,6 +230,7 @@ def _language(model: nn.Module, config: Any) -> Subject:
     both = encodes and not samples
     choices = (CHOICES,) if name.endswith("ForMultipleChoice") else ()
     own_labels = _own_labels(model) if own else {}
+    spoken = "lang_ids" in inspect.signature(model.forward).parameters
     ends = int(text.eos_token_id) if encodes and name.endswith(_OF_A_SAMPLE) else None
 
     def batch(size: int, length: int) -> step.Batch:
@@ -239,6 +240,8 @@ def _language(model: nn.Module, config: Any) -> Subject:
         inputs = {"input_ids": tokens}
         if both:
             inputs["decoder_input_ids"] = torch.zeros((size, length), dtype=torch.int64)
+        if spoken:  # its layers have an adapter for each language, here all the first
+            inputs["lang_ids"] = known.whole([0] * size)
         for label, each_token in own_labels.items():
             of = (size, length) if each_token else (size,)
             inputs[label] = torch.zeros(of, dtype=torch.int64)
@@ -257,7 +260,7 @@ def _language(model: nn.Module, config: Any) -> Subject:
         head=model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None,
         config=config,
         decodes=generates,
-        counts=ends is not None,
+        counts=spoken or ends is not None,
         longest=_longest(model),
         assumed=_assumed(text is not config and generates, embeds, bool(choices)),
     )
