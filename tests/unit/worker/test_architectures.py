@@ -78,6 +78,8 @@ NAMED = {
 REFUSED = {
     "Siglip2Model": ({"model_type": "siglip2"}, "worker.class-wants"),
     "FlavaForPreTraining": ({"model_type": "flava"}, "worker.class-wants"),
+    "EomtForUniversalSegmentation": (
+        {"model_type": "eomt", "num_hidden_layers": 4}, "worker.class-wants"),
     "ViTForNothing": (TOWER | {"model_type": "vit"}, "worker.class-untrained"),
 }  # fmt: skip
 

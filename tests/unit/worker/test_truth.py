@@ -318,11 +318,6 @@ SPEECH_2_TEXT = {
     "max_source_positions": 200, "max_target_positions": 200, "encoder_layerdrop": 0,
     "decoder_layerdrop": 0,
 }  # fmt: skip
-EOMT = {
-    "model_type": "eomt", "architectures": ["EomtForUniversalSegmentation"], "hidden_size": 64,
-    "num_hidden_layers": 3, "num_attention_heads": 4, "image_size": 64, "patch_size": 8,
-    "num_blocks": 1, "num_queries": 10, "train_num_points": 256,
-}  # fmt: skip
 PATCH_TST = {
     "model_type": "patchtst", "architectures": ["PatchTSTForRegression"], "num_input_channels": 3,
     "context_length": 64, "patch_length": 8, "patch_stride": 8, "num_targets": 2, "d_model": 64,
@@ -437,7 +432,6 @@ CASES = {
     "rt-detr": (RT_DETR, {"image_size": 64}, IMAGES),
     "blip": (BLIP, {}, TOKENS),
     "speech-to-text": (SPEECH_2_TEXT, {}, TOKENS),
-    "eomt": (EOMT, {}, IMAGES),
     "xmod": (
         BERT | {"model_type": "xmod", "architectures": ["XmodForMaskedLM"], "languages": ["en"]},
         {},

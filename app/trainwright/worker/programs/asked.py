@@ -265,8 +265,6 @@ def _labels(model: Any, config: Any, spec: dict[str, Any]) -> dict[str, list[For
     """Return the labels that forward takes, and their forms."""
     taken = inspect.signature(model.forward).parameters
     side, classes = _side(config, spec), torch.int64
-    masks: list[Form] = [lambda size, length: [torch.zeros((BOXES, side, side))] * size]
-    objects: list[Form] = [lambda size, length: [torch.zeros((BOXES,), dtype=classes)] * size]
     series = _number(config, "num_input_channels") or 1
     later = _number(config, "prediction_length", "horizon_length") or 1
     one, grid = _of(dtype=classes), _of(side, side, dtype=classes)
@@ -276,8 +274,6 @@ def _labels(model: Any, config: Any, spec: dict[str, Any]) -> dict[str, list[For
         targets, texts = [one], [one, _tokens]
     known: dict[str, list[Form]] = {
         "labels": [*texts, grid, _of(side, side), lambda size, length: [_boxes(side)] * size],
-        "mask_labels": masks,
-        "class_labels": objects,
         "start_positions": [one, _of(1, dtype=classes)],
         "end_positions": [one, _of(1, dtype=classes)],
         "target_values": targets,
