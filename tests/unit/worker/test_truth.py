@@ -318,12 +318,6 @@ SPEECH_2_TEXT = {
     "max_source_positions": 200, "max_target_positions": 200, "encoder_layerdrop": 0,
     "decoder_layerdrop": 0,
 }  # fmt: skip
-PATCH_TST = {
-    "model_type": "patchtst", "architectures": ["PatchTSTForRegression"], "num_input_channels": 3,
-    "context_length": 64, "patch_length": 8, "patch_stride": 8, "num_targets": 2, "d_model": 64,
-    "num_attention_heads": 4, "num_hidden_layers": 2, "ffn_dim": 128, "head_dropout": 0,
-}  # fmt: skip
-
 VIRTUAL = {"task_type": "CAUSAL_LM", "num_virtual_tokens": 20}
 PROMPT = {
     "task": "prompt",
@@ -437,7 +431,6 @@ CASES = {
         {},
         TOKENS,
     ),
-    "patch-tst": (PATCH_TST, {}, (64, 0)),
     "unet": ({"builtin": "unet"}, {"image_size": 64}, (16, 0)),
     "own-net": ({"own": {"width": 160, "depth": 4}}, {}, TOKENS),
     "whisper": (WHISPER, {}, TOKENS),
