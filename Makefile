@@ -7,6 +7,7 @@ TESTS ?= tests/unit tests/ui tests/accuracy
 
 # Models of each installed library that `make coverage` looks at; 0: all, which takes hours.
 SAMPLE ?= 60
+REAL ?= 0
 
 # Tests start hundreds of processes: each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -44,7 +45,7 @@ recipes: $(VENV)/test.stamp
 
 # Which models of transformers, diffusers and timm are answered, and why the others are not.
 coverage: $(VENV)/test.stamp
-	$(BIN)/python scripts/coverage.py --sample $(SAMPLE)
+	$(BIN)/python scripts/coverage.py --sample $(SAMPLE) --real $(REAL)
 
 # Traces the presets again, one child process at a time.
 profiles: $(VENV)/test.stamp

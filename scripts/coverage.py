@@ -4,7 +4,9 @@
 transformers and of the denoisers of diffusers, and one model of each sampled family of timm, all
 with their own default configuration, transformers' in two layers. Each goes the way of a plan:
 resolved, traced once, and its parameters compared with those of the class on the meta device.
-``--sample 0`` takes all. Exit status 1: a model ended in an error of Python's or in a wrong count.
+``--sample 0`` takes all. ``--real N`` runs a step of N of transformers' answered classes on the
+CPU, and compares its peak of memory. Exit status 1: a model ended in an error of Python's, in a
+wrong count, or too many peaks differ.
 """
 
 import argparse
@@ -12,6 +14,7 @@ import gzip
 import json
 import multiprocessing
 import random
+import runpy
 import signal
 import sys
 import tempfile
@@ -29,6 +32,9 @@ from trainwright.messages import Message, UserError, render
 from trainwright.plan.evaluate import Facts, resolve
 from trainwright.plan.schema import Plan
 from trainwright.profile import store
+from trainwright.profile import trace as raw
+from trainwright.profile.expand import training_events
+from trainwright.profile.fit import fit
 from trainwright.profile.profile import Profile
 
 PROGRAMS = Path(store.__file__).parents[1] / "worker" / "programs"
@@ -266,6 +272,95 @@ def _here(_program: str, document: dict[str, Any], **_options: Any) -> None:
         json.dump(result, file)
 
 
+TRUTH = Path(__file__).parents[1] / "tests" / "unit" / "worker" / "truth_runs.py"
+"""Runs a step for real, or traces it."""
+LARGEST = 40_000_000
+"""Parameters of a class that is run: some 650 MB with gradients and Adam's moments, in fp32."""
+TOO_LARGE = "too large"
+NEAR, ALLOWED = 0.02, 0.05
+"""Error of a peak that counts as right, and the share of the sample that may have a larger one."""
+
+
+def peak(case: Case, of: Callable[[dict[str, Any]], int], limit_s: int) -> int | str:
+    """Return the peak of two steps of a class in bytes, real or traced, or why there is none."""
+    signal.signal(signal.SIGALRM, _stop)
+    signal.alarm(limit_s)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            model, count = of_transformers(case.name, Path(folder))
+            if count > LARGEST:
+                return TOO_LARGE
+            path = Path(model["hf"])
+            path.write_text(json.dumps(undropped(json.loads(path.read_text()))), encoding="utf-8")
+            return of({
+                "model": model, "task": "full", "precision": "fp32", "kernel": "eager",
+                "channels_last": False, "checkpointing": "none", "quantization": "none",
+                "lora": [8, []], "image_size": 0, "sequence": True, "points": [(2, LENGTH)],
+                "optimizers": ["adamw"],
+            })  # fmt: skip
+    except TooSlow:
+        return f"over {limit_s} s"
+    except Exception as error:
+        return f"{type(error).__name__}: {first_line(error)}"
+    finally:
+        signal.alarm(0)
+
+
+def undropped(fields: Any) -> Any:
+    """Return a configuration without dropout and masks, whose kernels on the CPU are others."""
+    if not isinstance(fields, dict):
+        return fields
+    chances = ("drop", "mask_time_prob", "mask_feature_prob")
+    return {
+        key: 0.0
+        if isinstance(value, float) and any(word in key for word in chances)
+        else undropped(value)
+        for key, value in fields.items()
+    }
+
+
+def _real(spec: dict[str, Any]) -> int:
+    import torch
+
+    torch.backends.mkldnn.enabled = False
+    torch.set_num_threads(1)
+    sys.argv = [str(TRUTH), "real", str(PROGRAMS)]
+    return max(runpy.run_path(str(TRUTH))["real"](spec).values())
+
+
+def _traced(spec: dict[str, Any]) -> int:
+    import numpy as np
+    import tracing
+
+    profile = fit(raw.parse(tracing.trace(spec, lambda _progress, _message: None)))
+    setup, *steps = training_events(
+        profile, *spec["points"][0], accumulation=2, checkpointing="none", optimizer="adamw"
+    )
+    parts = (setup, *steps)
+    return int(np.cumsum([n for p in parts for n in np.sign(p.storage) * p.size]).max())
+
+
+def compared(cases: list[Case], count: int, limit_s: int, processes: int) -> bool:
+    """Print how near the peaks of so many classes are to a real step; return whether enough are."""
+    errors: list[float] = []
+    context = multiprocessing.get_context("fork")
+    with context.Pool(processes, maxtasksperchild=1) as pool:
+        for case in cases:
+            both = pool.starmap(peak, [(case, of, limit_s) for of in (_real, _traced)], 1)
+            if wrong := [each for each in both if isinstance(each, str)]:
+                if wrong[0] != TOO_LARGE:
+                    print(f"      {case.name}: not run: {wrong[0]}", flush=True)
+                continue
+            errors.append(both[1] / both[0] - 1)
+            if abs(errors[-1]) > NEAR:
+                print(f"      {case.name}: {errors[-1]:+.2%}", flush=True)
+            if len(errors) == count:
+                break
+    near = sum(abs(error) <= NEAR for error in errors)
+    print(f"  peak within {NEAR:.0%} of that of a real step on the CPU: {near} of {len(errors)}")
+    return len(errors) - near <= ALLOWED * len(errors)
+
+
 def first_line(error: Exception) -> str:
     """Return the first line of what an error says."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
@@ -304,6 +399,7 @@ def main() -> int:
     parser.add_argument("library", nargs="*", help="of " + ", ".join(LIBRARIES))
     parser.add_argument("--sample", type=int, default=60, help="models of each library; 0: all")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--real", type=int, default=0, help="run a step of so many")
     parser.add_argument("--only", default="", help="models with this in their name")
     parser.add_argument("--limit", type=int, default=120, help="seconds a model")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="for each library")
@@ -327,6 +423,10 @@ def main() -> int:
         cases = [Case(library, name) for name in chosen]
         found = list(looked(cases, options.limit, options.processes, 60 * options.minutes))
         good = report(library, len(names), found, every=options.every) and good
+        if options.real and library == "transformers":
+            those = sorted((e.case for e in found if e.kind == "answered"), key=lambda c: c.name)
+            random.Random(options.seed).shuffle(those)
+            good = compared(those, options.real, options.limit, options.processes) and good
     return 0 if good else 1
 
 

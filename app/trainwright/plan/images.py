@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 OF_IMAGES = (
-    "ForImageClassification", "ForSemanticSegmentation", "ForMaskedImageModeling",
-    "ForVideoClassification", "ForDepthEstimation", "ForObjectDetection",
+    "ForImageClassification", "ForMaskedImageModeling",
+    "ForVideoClassification", "ForDepthEstimation", "ForObjectDetection", "Segmentation",
+    "ForImageClassificationWithTeacher", "ForKeypointDetection", "ForKeypointMatching",
+    "ForImageMatting", "ForNormalEstimation", "ForPoseEstimation", "ForPointmapEstimation",
+    "ForImageSuperResolution", "ForTextRecognition", "ForTableRecognition",
 )  # fmt: skip
 """Ends of the names of transformers' classes whose samples are images alone."""
 

@@ -54,18 +54,33 @@ NAMED = {
                                  "layer_types": ["sliding_attention", "full_attention"],
                                  "vocab_size_per_layer_input": 128,
                                  "hidden_size_per_layer_input": 16},
+    "Gemma3nForCausalLM": TEXT | {
+        "model_type": "gemma3n_text", "intermediate_size": [128] * 2, "laurel_rank": 8,
+        "layer_types": ["sliding_attention", "full_attention"], "num_kv_shared_layers": 0,
+        "hidden_size_per_layer_input": 16, "vocab_size_per_layer_input": 128,
+        "activation_sparsity_pattern": [0.95, 0.0]},
     "Mistral4ForCausalLM": {"model_type": "mistral4", "num_hidden_layers": 1,
                             "hidden_size": 64, "vocab_size": 128, "n_routed_experts": 4},
+    # What no ending tells is fed by what forward takes.
+    "BeitForSemanticSegmentation": BEIT | {
+        "num_hidden_layers": 4, "out_indices": [0, 1, 2, 3], "use_auxiliary_head": True},
+    "BertGenerationDecoder": TEXT | {"model_type": "bert-generation", "is_decoder": True},
+    "BlipForConditionalGeneration": {"model_type": "blip"},
+    "BlipForQuestionAnswering": {"model_type": "blip"},
+    "LevitForImageClassificationWithTeacher": {"model_type": "levit"},
+    "MoonshineForConditionalGeneration": {"model_type": "moonshine",
+                                          "encoder_num_hidden_layers": 1},
+    "PatchTSTForRegression": {"model_type": "patchtst"},
+    "SamModel": {"model_type": "sam", "vision_config": {"num_hidden_layers": 1}},
+    "T5EncoderModel": {"model_type": "t5", "num_layers": 1},
+    "XmodForMaskedLM": {"model_type": "xmod", "num_hidden_layers": 1, "languages": ["en", "ko"]},
 }  # fmt: skip
 REFUSED = {
-    "BlipForQuestionAnswering": ({"model_type": "blip"}, "worker.class-wants"),
-    "SplinterForPreTraining": (TEXT | {"model_type": "splinter"}, "worker.class-wants"),
     "Siglip2Model": ({"model_type": "siglip2"}, "worker.class-wants"),
-    "SamModel": ({"model_type": "sam"}, "worker.class-wants"),
-    "BeitForSemanticSegmentation": (
-        BEIT | {"num_hidden_layers": 4, "out_indices": [0, 1, 2, 3], "use_auxiliary_head": True},
-        "worker.class-untrained"),
-    "BlipForConditionalGeneration": ({"model_type": "blip"}, "worker.class-wants"),
+    "FlavaForPreTraining": ({"model_type": "flava"}, "worker.class-wants"),
+    "EomtForUniversalSegmentation": (
+        {"model_type": "eomt", "num_hidden_layers": 4}, "worker.class-wants"),
+    "ViTForNothing": (TOWER | {"model_type": "vit"}, "worker.class-untrained"),
 }  # fmt: skip
 
 

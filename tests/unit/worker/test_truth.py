@@ -298,7 +298,26 @@ DORA = {
     "method": {"dora": True},
     "peft": ["LoraConfig", {"r": 8, "target_modules": "all-linear", "use_dora": True}],
 }
-
+# What no ending of a name tells: fed by what forward takes.
+BLIP = {
+    "model_type": "blip", "architectures": ["BlipForConditionalGeneration"],
+    "text_config": {
+        "vocab_size": 300, "hidden_size": 64, "encoder_hidden_size": 64, "intermediate_size": 128,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "projection_dim": 64,
+        "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0,
+    },
+    "vision_config": {
+        "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "image_size": 64, "patch_size": 8,
+    },
+}  # fmt: skip
+SPEECH_2_TEXT = {
+    "model_type": "speech_to_text", "architectures": ["Speech2TextForConditionalGeneration"],
+    "vocab_size": 300, "d_model": 64, "encoder_layers": 2, "decoder_layers": 2,
+    "encoder_ffn_dim": 128, "decoder_ffn_dim": 128, "conv_channels": 64, "dropout": 0,
+    "max_source_positions": 200, "max_target_positions": 200, "encoder_layerdrop": 0,
+    "decoder_layerdrop": 0,
+}  # fmt: skip
 VIRTUAL = {"task_type": "CAUSAL_LM", "num_virtual_tokens": 20}
 PROMPT = {
     "task": "prompt",
@@ -405,6 +424,13 @@ CASES = {
     "swin-masked": (SWIN_MASKED, {"image_size": 64}, IMAGES),
     "yolos": (YOLOS, {"image_size": 64}, IMAGES),
     "rt-detr": (RT_DETR, {"image_size": 64}, IMAGES),
+    "blip": (BLIP, {}, TOKENS),
+    "speech-to-text": (SPEECH_2_TEXT, {}, TOKENS),
+    "xmod": (
+        BERT | {"model_type": "xmod", "architectures": ["XmodForMaskedLM"], "languages": ["en"]},
+        {},
+        TOKENS,
+    ),
     "unet": ({"builtin": "unet"}, {"image_size": 64}, (16, 0)),
     "own-net": ({"own": {"width": 160, "depth": 4}}, {}, TOKENS),
     "whisper": (WHISPER, {}, TOKENS),

@@ -54,18 +54,18 @@ def find(transformers: Any, config: Any) -> Any:
     kind for this type is returned, as the library's own ``AutoModel`` does.
 
     Raises:
-        Refusal: how the class is trained is not known here, or it takes more than it would get.
+        Refusal: how the class is trained is not known here.
     """
     name = next(iter(getattr(config, "architectures", None) or ()), "")
     exact = getattr(transformers, name, None) if name else None
     if getattr(exact, "config_class", None) is not type(config):
         exact = None
     ending = ending_of(name)
-    both = bool(getattr(config, "is_encoder_decoder", False))
     embeds = not ending and name.endswith(_EMBEDS)
-    if exact is not None and (ending or (embeds and not both)) and not _as_speech(config, ending):
-        _check_inputs(exact, ending)
+    both = exact is not None and answers(exact)
+    if exact is not None and not (embeds and both) and not _as_speech(config, ending):
         return exact
+    both = both or bool(getattr(config, "is_encoder_decoder", False))
     if config.model_type in speech.AUTO:
         return _of_speech(transformers, config, name)
     if not name:
@@ -126,29 +126,32 @@ def bare(model: Any) -> bool:
     return name.endswith(_EMBEDS) and not ending_of(name)
 
 
-def _check_inputs(found: Any, ending: str) -> None:
-    """Check that a class is fed what its forward asks for.
-
-    Raises:
-        Refusal: it takes something else.
-    """
+def missing(found: Any, ending: str) -> str:
+    """Return what a class of an ending wants beside what its kind is fed; empty for nothing."""
     main = getattr(found, "main_input_name", "input_ids")
-    if not _fed(found, main, ending):
-        raise Refusal("worker.class-wants", name=found.__name__, inputs=main)
+    if found.config_class.model_type in speech.AUTO:
+        return ""
+    known = ending or found.__name__.endswith(_EMBEDS)
+    if not known or not _fed(found, main, ending):
+        return str(main)
     parameters = inspect.signature(found.forward).parameters.values()
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     asked = [e.name for e in parameters if e.default is e.empty and e.kind not in variable]
     given = {main, *_GIVEN} | ({"input_ids", "pixel_values"} if pairs(found) else set())
-    missing = [name for name in asked if name not in given]
+    wanted = [name for name in asked if name not in given]
     if not ending:
         also = [each.name for each in parameters if each.name in _SEEN and each.name != main]
         if not pairs(found) or also != ["pixel_values"]:
-            missing += [name for name in also if name not in missing]
+            wanted += [name for name in also if name not in wanted]
     elif ending == OWN and main == "input_ids":
         names = [each.name for each in parameters if each.name.endswith(("labels", "_positions"))]
-        missing += names if "labels" not in names else []
-    if missing:
-        raise Refusal("worker.class-wants", name=found.__name__, inputs=", ".join(missing))
+        wanted += names if "labels" not in names else []
+    return ", ".join(wanted)
+
+
+def answers(model: Any) -> bool:
+    """Return whether a model, or its class, has a decoder that is fed by itself."""
+    return "decoder_input_ids" in inspect.signature(model.forward).parameters
 
 
 def pairs(model: Any) -> bool:
@@ -181,8 +184,9 @@ def _of_speech(transformers: Any, config: Any, name: str) -> Any:
 def _usual(transformers: Any, config: Any) -> Any:
     for kind in ("Seq2SeqLM", "MaskedLM", "CausalLM", "ImageClassification"):
         if (found := _mapped(transformers, f"AutoModelFor{kind}", config)) is not None:
-            _check_inputs(found, OF_IMAGES[0] if kind == "ImageClassification" else kind)
-            return found
+            ending = OF_IMAGES[0] if kind == "ImageClassification" else kind
+            if not missing(found, ending):
+                return found
     raise Refusal("worker.class-untrained", name=str(config.model_type))
 
 

@@ -67,8 +67,11 @@ _EXPERTS = {
 """Dense members of a family of mixtures say 0."""
 
 
-def check_config(fields: dict[str, Any], file: str) -> None:
+def check_config(fields: dict[str, Any], file: str, kinds: Any = ()) -> None:
     """Check what libraries do not: sizes are sane, and heads divide.
+
+    What a library's own class of ``kinds``, by model type, has as its default need not divide:
+    that of GLM-4.5 does not.
 
     Raises:
         Refusal: names the field and what it must be.
@@ -84,15 +87,24 @@ def check_config(fields: dict[str, Any], file: str) -> None:
             if value > _limit(key):
                 raise Refusal("worker.config-absurd", file=file, field=key, value=value)
         elif isinstance(value, dict):
-            check_config(value, file)
+            check_config(value, file, kinds)
     width: Any = fields.get("hidden_size") or fields.get("n_embd")
     heads: Any = fields.get("num_attention_heads") or fields.get("n_head")
     shared: Any = fields.get("num_key_value_heads")
     free = any(key in fields for key in ("head_dim", "qk_nope_head_dim", "attention_head_size"))
+    free = free or (width, heads) == _usual(fields.get("model_type"), kinds)
     if _ints(width, heads) and not free and width % heads:
         raise Refusal("worker.heads-divide", file=file, width=width, heads=heads)
     if _ints(heads, shared) and heads % shared:
         raise Refusal("worker.kv-heads-divide", file=file, heads=heads, kv_heads=shared)
+
+
+def _usual(model_type: Any, kinds: Any) -> tuple[Any, Any]:
+    """Return the width and the heads that a type has by default; None where that is unknown."""
+    known = isinstance(model_type, str) and model_type in kinds
+    own = kinds[model_type].__dataclass_fields__ if known else {}
+    width, heads = (own.get(key) for key in ("hidden_size", "num_attention_heads"))
+    return getattr(width, "default", None), getattr(heads, "default", None)
 
 
 def _limit(key: str) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import architectures
+import asked
 import blame
 import boxes
 import experts
@@ -41,8 +42,8 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     given = read_config(Path(path))
     fields = without_code(given)
     transformers = package("transformers", "hf")
-    check_config(fields, path)
     kinds = transformers.models.auto.configuration_auto.CONFIG_MAPPING
+    check_config(fields, path, kinds)
     model_type = fields.get("model_type")
     if not isinstance(model_type, str) or model_type not in kinds:
         if fields != given:
@@ -123,7 +124,8 @@ def _run_once(subject: Subject) -> None:
         moved = step.to_device(step.Batch(inputs, {}), "meta", step.StepSettings("fp32")).inputs
         subject.model(**moved)
     except RuntimeError as error:
-        if "meta tensors" not in str(error):  # it ran until a value was asked for
+        if not any(word in str(error) for word in ("meta tensors", "register_meta")):
+            # else it ran until a value was asked for
             raise
 
 
@@ -159,6 +161,10 @@ def _subject(transformers: Any, fields: dict[str, Any], spec: dict[str, Any], pa
 def _fed(model: Any, config: Any, spec: dict[str, Any]) -> Subject:
     """Return a model with the inputs and the loss of its class."""
     main = getattr(model, "main_input_name", "input_ids")
+    ending = architectures.ending_of(type(model).__name__)
+    second = getattr(model, "auxiliary_head", None) is not None
+    if second or architectures.missing(type(model), ending):
+        return asked.subject(model, spec, _facts(config, "transformers"))
     if main in architectures.SOUNDS:
         return speech.subject(model, config, _facts(config, "transformers"))
     if main in architectures.PIXELS:
@@ -214,7 +220,7 @@ def _text(config: Any) -> Any:
 def _language(model: nn.Module, config: Any) -> Subject:
     name = type(model).__name__
     text = _text(config)
-    encodes = bool(getattr(config, "is_encoder_decoder", False))
+    encodes = bool(getattr(config, "is_encoder_decoder", False)) and architectures.answers(model)
     generates = name.endswith(("ForCausalLM", "LMHeadModel")) or (
         name.endswith("ForConditionalGeneration") and not encodes
     )
@@ -225,6 +231,7 @@ def _language(model: nn.Module, config: Any) -> Subject:
     both = encodes and not samples
     choices = (CHOICES,) if name.endswith("ForMultipleChoice") else ()
     own_labels = _own_labels(model) if own else {}
+    spoken = "lang_ids" in inspect.signature(model.forward).parameters
     ends = int(text.eos_token_id) if encodes and name.endswith(_OF_A_SAMPLE) else None
 
     def batch(size: int, length: int) -> step.Batch:
@@ -234,6 +241,8 @@ def _language(model: nn.Module, config: Any) -> Subject:
         inputs = {"input_ids": tokens}
         if both:
             inputs["decoder_input_ids"] = torch.zeros((size, length), dtype=torch.int64)
+        if spoken:  # its layers have an adapter for each language, here all the first
+            inputs["lang_ids"] = known.whole([0] * size)
         for label, each_token in own_labels.items():
             of = (size, length) if each_token else (size,)
             inputs[label] = torch.zeros(of, dtype=torch.int64)
@@ -252,7 +261,7 @@ def _language(model: nn.Module, config: Any) -> Subject:
         head=model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None,
         config=config,
         decodes=generates,
-        counts=ends is not None,
+        counts=spoken or ends is not None,
         longest=_longest(model),
         assumed=_assumed(text is not config and generates, embeds, bool(choices)),
     )

@@ -7,17 +7,12 @@ import architectures
 import step
 import torch
 import torch.nn.functional as F  # noqa: N812
-from refusal import Refusal
 from subject import Subject
 from torch import nn
 
 
 def subject(model: nn.Module, config: Any, spec: dict[str, Any], facts: dict[str, Any]) -> Subject:
-    """Return a model of images with what it is fed and judged by.
-
-    Raises:
-        Refusal: it has a second head that is trained along.
-    """
+    """Return a model of images with what it is fed and judged by."""
     name, taken = type(model).__name__, str(model.main_input_name)
     size = spec["image_size"] or getattr(config, "image_size", 0) or _SIDE
     pixels = int(size if isinstance(size, int) else size[0])
@@ -56,8 +51,6 @@ def _judged(model: nn.Module, name: str, pixels: int) -> tuple[step.Loss, tuple[
         return depth_loss, (pixels, pixels), torch.float32
     if not name.endswith("ForSemanticSegmentation"):
         return step.token_loss, (), torch.int64
-    if getattr(model, "auxiliary_head", None) is not None:
-        raise Refusal("worker.class-untrained", name=f"{name} (auxiliary_head)")
     return step.segmentation_loss, (pixels, pixels), torch.int64
 
 

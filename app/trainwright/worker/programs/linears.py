@@ -4,14 +4,19 @@ from typing import Any
 
 from torch import nn
 
-KINDS = ("Linear", "Conv1D", "Nf4Linear", "Int8Linear", "LoRACompatibleLinear")
+KINDS = ("Conv1D", "Nf4Linear", "Int8Linear")
+"""Classes that are no ``nn.Linear``, and compute what one does."""
 
 
 def linears(model: nn.Module) -> list[tuple[str, nn.Module]]:
-    """Return the layers that compute a matrix product with their weight."""
-    return [
-        (name, module) for name, module in model.named_modules() if type(module).__name__ in KINDS
-    ]
+    """Return the layers that compute a matrix product with their weight, and return that alone."""
+    return [(name, module) for name, module in model.named_modules() if _multiplies(module)]
+
+
+def _multiplies(module: nn.Module) -> bool:
+    """Return whether a layer is linear; routers that subclass it return what they chose too."""
+    name = type(module).__name__
+    return name in KINDS or (isinstance(module, nn.Linear) and not name.endswith("Router"))
 
 
 def features(module: nn.Module) -> tuple[int, int]:
