@@ -302,11 +302,16 @@ def _ranked(search: Search) -> Iterator[tuple[Timed, Report]]:
     chosen: list[Timed] = []
 
     def others() -> Iterator[Timed]:
-        for timed in search.obedient:
-            if chosen and timed.candidate.effect > chosen[0].candidate.effect:
+        seen = 0
+        for effect in Effect:
+            if chosen and effect > chosen[0].candidate.effect:
                 return
-            if not any(abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one in chosen):
-                yield timed
+            for timed in search.obedient.within(effect, after=seen):
+                seen += 1
+                if not any(
+                    abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one in chosen
+                ):
+                    yield timed
 
     for found in search.best(search.obedient, others()):
         chosen.append(found[0])

@@ -279,8 +279,9 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
 
 def _alternative(search: Search, best: Timed, **held: object) -> Timed | None:
     """Return the best that fits with other values and changes the training no more, if any."""
-    departs = best.candidate.departs
-    alike = takewhile(lambda one: one.candidate.departs <= departs, search.holding(**held))
+    chosen = best.candidate
+    within = search.holding(**held).within(chosen.effect)
+    alike = takewhile(lambda one: one.candidate.departs <= chosen.departs, within)
     return next((one for one, _ in search.confirmed(islice(alike, _TRIES))), None)
 
 
