@@ -41,6 +41,7 @@ _SLACK = 32 << 20
 """Bytes by which the quick peak may be above the replayed one: 256 for each live storage."""
 
 
+Found = tuple[Timed, Report]
 _SHAPING = ("checkpointing", "precision")
 """Searched keys from which others follow that are not searched."""
 _FOLLOWING = FullSettings.model_fields.keys() - {
@@ -227,7 +228,7 @@ class Search:
         """Return how many of them take samples of their own."""
         return self.settings(candidate).ranks_of(self.gpus(candidate))
 
-    def confirmed(self, ordered: Iterable[Timed]) -> Iterator[tuple[Timed, Report]]:
+    def confirmed(self, ordered: Iterable[Timed]) -> Iterator[Found]:
         """Yield those whose replayed p95 fits, in the given order."""
         for timed in ordered:
             if self.may_fit(timed.candidate) and not self._runs_out(timed.candidate):
@@ -235,9 +236,7 @@ class Search:
                 if report.fits:
                     yield timed, report
 
-    def best(
-        self, walk: Walk, ordered: Iterable[Timed] | None = None
-    ) -> Iterator[tuple[Timed, Report]]:
+    def best(self, walk: Walk, ordered: Iterable[Timed] | None = None) -> Iterator[Found]:
         """Yield those of a walk that fit with headroom, best first.
 
         Where those that change the training as little as the first that fits all lack headroom,
@@ -257,21 +256,30 @@ class Search:
                 if found[1].roomy:
                     yield found
 
-    def _leanest(self, walk: Walk, like: tuple[Timed, Report]) -> tuple[Timed, Report]:
-        """Return what needs the least memory of all that change the training as little."""
-        departs = like[0].candidate.departs
-        alike = [one for one in walk.leanest() if one.departs == departs]
-        if not alike or like[0].seconds == math.inf:  # without times the leanest comes first
+    def _leanest(self, walk: Walk, like: Found) -> Found:
+        """Return what needs the least memory of all that change the training as little.
+
+        Any of them with headroom will do: first the leanest of the same structure is tried.
+        """
+        chosen = like[0].candidate
+        if like[0].seconds == math.inf:  # without times the leanest comes first
             return like
-        lean = min(alike, key=self.peak)
+        own = walk.below(walk.space.root(chosen))
+        if own is not None and (found := self._leaner(walk, like, own))[1].roomy:
+            return found
+        leanest = walk.leanest(chosen.effect)
+        alike = [one for one in leanest if one.departs == chosen.departs]
+        return self._leaner(walk, like, min(alike, key=self.peak)) if alike else like
+
+    def _leaner(self, walk: Walk, like: Found, lean: Candidate) -> Found:
+        """Return the leaner of a choice and a candidate, with any allocator that has headroom."""
         seconds = self.seconds(lean)
         if seconds is None:
             return like
-        points = [
-            Timed(replace(lean, allocator=one), seconds) for one in walk.space.open["allocator"]
-        ]
-        found = [like, *self.confirmed(points)]
-        return min(found, key=lambda one: one[1].memory.device_used_p95.value)
+        allocators = walk.space.open["allocator"]
+        points = [Timed(replace(lean, allocator=one), seconds) for one in allocators]
+        found = next((one for one in self.confirmed(points) if one[1].roomy), None)
+        return found or min((like, *self.confirmed(points)), key=_use)
 
     def report(self, candidate: Candidate) -> Report:
         """Return the full evaluation of a candidate."""
@@ -429,6 +437,11 @@ def first(plan: Plan, sources: Sources) -> tuple[Search, Timed, Report] | None:
     for timed, report in search.best(search.obedient):
         return search, timed, report
     return None
+
+
+def _use(found: Found) -> float:
+    """Return the device memory that a choice uses at p95."""
+    return found[1].memory.device_used_p95.value
 
 
 def _least(peak: int) -> float:

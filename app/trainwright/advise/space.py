@@ -350,9 +350,10 @@ class Space:
                     changed: dict[str, Any] = {key: value, "surprise": point.surprise + more}
                     yield replace(point, **changed)
 
-    def is_root(self, point: Candidate) -> bool:
-        """Return whether a point saves no memory."""
-        return all(getattr(point, key) == self.open[key][0] for key in SAVERS)
+    def root(self, point: Candidate) -> Candidate:
+        """Return the point above all others of a point's lattice, which saves no memory."""
+        values: dict[str, Any] = {key: self.open[key][0] for key in SAVERS}
+        return replace(point, **values)
 
     def leanest(self, root: Candidate) -> Candidate:
         """Return the point of the lattice below a root that takes the least memory."""

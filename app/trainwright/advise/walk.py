@@ -98,7 +98,7 @@ class Walk:
         if not search.weighed(point) and (search.seconds(point) or 0.0) > least:
             self._wait(point, search.seconds(point) or 0.0)  # its time first: that is known sooner
             return
-        if self.space.is_root(point) and not search.may_be_lean(self.space.leanest(point)):
+        if point == self.space.root(point) and not search.may_be_lean(self.space.leanest(point)):
             return  # nor is anything below it
         fits = search.profile(point) is not None and search.may_fit(point)
         seconds = search.seconds(point) if fits else None
@@ -111,14 +111,18 @@ class Walk:
         for below in self.space.below(point, saving=not fits):
             self._wait(below, least)
 
-    def leanest(self) -> Iterator[Candidate]:
-        """Yield the points that take the least memory, whether they fit or not."""
-        obeyed = self.space.obeyed
-        for root in chain.from_iterable(chain.from_iterable(map(self._roots, Effect))):
-            lean = self.space.leanest(root)
-            whole = replace(lean, cross_entropy=root.cross_entropy)  # chunks may not be traced
-            for point in (lean, whole, root):
-                wanted = obeyed is None or not obeys(point, *obeyed)
-                if wanted and self._search.profile(point) is not None:
-                    yield point
-                    break
+    def leanest(self, *effects: Effect) -> Iterator[Candidate]:
+        """Yield the points that take the least memory, whether they fit or not; of any effect."""
+        for root in chain.from_iterable(chain.from_iterable(map(self._roots, effects or Effect))):
+            if (lean := self.below(root)) is not None:
+                yield lean
+
+    def below(self, root: Candidate) -> Candidate | None:
+        """Return the leanest point of a lattice that counts and whose profile is at hand."""
+        lean, obeyed = self.space.leanest(root), self.space.obeyed
+        whole = replace(lean, cross_entropy=root.cross_entropy)  # chunks may not be traced
+        for point in (lean, whole, root):
+            wanted = obeyed is None or not obeys(point, *obeyed)
+            if wanted and self._search.profile(point) is not None:
+                return point
+        return None
