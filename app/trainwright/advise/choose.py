@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from math import inf
 
-from trainwright.advise import learning_rate, loading, pareto, relax, space
+from trainwright.advise import learning_rate, loading, pareto, relax, space, waiting
 from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, sharded, untimed_reasons
@@ -87,6 +87,7 @@ def advise(
         notes=(
             *(note for note in report.notes if note.id == WAITS),
             *_margin(search, first),
+            *waiting.ways(search, best, report),
             *mistakes(search, best, report),
             *_fp8(search, best),
             *_not_considered(search),

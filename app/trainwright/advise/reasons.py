@@ -317,12 +317,15 @@ def _cross_entropy(search: Search, best: Timed, _report: Report) -> Iterator[Rea
     if other is None:
         return
     whole, parts = (best, other) if value == "full" else (other, best)
-    freed = max(search.peak(whole.candidate) - search.peak(parts.candidate), 0)
+    freed = search.peak(whole.candidate) - search.peak(parts.candidate)
     source = "torchtune: CEWithChunkedOutputLoss"
     flips = Message.of("advise.flip.less-memory") if value == "full" else None
     cost = max(slower(parts, whole), 0)
     id = f"advise.cross-entropy.{value}"
-    yield _reason("cross_entropy", value, id, source, flips, freed=freed, cost=cost)
+    if value == "full" and freed <= 0:  # the peak is in a phase that has no scores
+        id, flips = "advise.cross-entropy.elsewhere", None
+    values = {"freed": max(freed, 0), "more": max(-freed, 0), "cost": cost}
+    yield _reason("cross_entropy", value, id, source, flips, **values)
 
 
 def _activation_offload(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
