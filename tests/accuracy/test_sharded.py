@@ -86,7 +86,7 @@ def peaks(config: Path, copies: int) -> dict[str, int]:
         [sys.executable, "-m", *run, program, str(asked)],
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=1500,
         check=False,
     )
     found = [int(line) for line in done.stdout.splitlines() if line.strip().isdigit()]

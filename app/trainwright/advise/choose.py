@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from math import inf
 
-from trainwright.advise import learning_rate, loading, pareto, relax, space
+from trainwright.advise import learning_rate, loading, pareto, relax, space, waiting
 from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, sharded, untimed_reasons
@@ -88,6 +88,7 @@ def advise(
         notes=(
             *(note for note in report.notes if note.id == WAITS),
             *_margin(search, first),
+            *waiting.ways(search, best, report),
             *mistakes(search, best, report),
             *_fp8(search, best),
             *_not_considered(search),
@@ -312,11 +313,16 @@ def _ranked(search: Search) -> Iterator[tuple[Timed, Report]]:
     chosen: list[Timed] = []
 
     def others() -> Iterator[Timed]:
-        for timed in search.obedient:
-            if chosen and timed.candidate.effect > chosen[0].candidate.effect:
+        seen = 0
+        for effect in Effect:
+            if chosen and effect > chosen[0].candidate.effect:
                 return
-            if not any(abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one in chosen):
-                yield timed
+            for timed in search.obedient.within(effect, after=seen):
+                seen += 1
+                if not any(
+                    abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one in chosen
+                ):
+                    yield timed
 
     for found in search.best(search.obedient, others()):
         chosen.append(found[0])

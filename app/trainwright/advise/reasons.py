@@ -281,8 +281,9 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
 
 def _alternative(search: Search, best: Timed, **held: object) -> Timed | None:
     """Return the best that fits with other values and changes the training no more, if any."""
-    departs = best.candidate.departs
-    alike = takewhile(lambda one: one.candidate.departs <= departs, search.holding(**held))
+    chosen = best.candidate
+    within = search.holding(**held).within(chosen.effect)
+    alike = takewhile(lambda one: one.candidate.departs <= chosen.departs, within)
     return next((one for one, _ in search.confirmed(islice(alike, _TRIES))), None)
 
 
@@ -318,12 +319,15 @@ def _cross_entropy(search: Search, best: Timed, _report: Report) -> Iterator[Rea
     if other is None:
         return
     whole, parts = (best, other) if value == "full" else (other, best)
-    freed = max(search.peak(whole.candidate) - search.peak(parts.candidate), 0)
+    freed = search.peak(whole.candidate) - search.peak(parts.candidate)
     source = "torchtune: CEWithChunkedOutputLoss"
     flips = Message.of("advise.flip.less-memory") if value == "full" else None
     cost = max(slower(parts, whole), 0)
     id = f"advise.cross-entropy.{value}"
-    yield _reason("cross_entropy", value, id, source, flips, freed=freed, cost=cost)
+    if value == "full" and freed <= 0:  # the peak is in a phase that has no scores
+        id, flips = "advise.cross-entropy.elsewhere", None
+    values = {"freed": max(freed, 0), "more": max(-freed, 0), "cost": cost}
+    yield _reason("cross_entropy", value, id, source, flips, **values)
 
 
 def _activation_offload(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:

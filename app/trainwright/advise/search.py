@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from trainwright.advise import space
+from trainwright.advise import space, structure
 from trainwright.advise.space import Candidate, Space
 from trainwright.advise.walk import Timed, Walk
 from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.loader import host_of
 from trainwright.estimate.memory import allocated_peak_bytes
-from trainwright.estimate.optimizers import traced_as, traced_name
+from trainwright.estimate.offload import pinned_bytes
 from trainwright.estimate.outside import bytes_outside
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.serving import Served
@@ -35,12 +35,13 @@ from trainwright.plan.schema import Plan
 from trainwright.profile.expand import model_bytes
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
-from trainwright.workload.settings import SHARDED, WEIGHTS_SHARED, Effect, Loader
+from trainwright.workload.settings import WEIGHTS_SHARED, Effect, Loader
 
 _SLACK = 32 << 20
 """Bytes by which the quick peak may be above the replayed one: 256 for each live storage."""
 
 
+Found = tuple[Timed, Report]
 _SHAPING = ("checkpointing", "precision")
 """Searched keys from which others follow that are not searched."""
 _FOLLOWING = FullSettings.model_fields.keys() - {
@@ -194,7 +195,7 @@ class Search:
             found = self.sources.find(self.plan, self.facts, settings)
             if found is None and key == self._traced_now():
                 found = self.facts.profile  # it may hold at the plan's own point alone
-            known = found is not None and _updates(found, settings.update)
+            known = found is not None and structure.updates(found, settings.update)
             self._profiles[key] = found if known or not self.plan.workload.trains else None
             if self._profiles[key] is None:
                 self.missing[key] = candidate
@@ -203,12 +204,12 @@ class Search:
     def _traced(self, candidate: Candidate, *, alone: bool | None = None) -> tuple[object, ...]:
         """Return what decides which profile answers; recipes differ by the checkpointing."""
         recomputes = self._recipe and candidate.checkpointing != "none"
-        return (*_structure(candidate, alone=alone), recomputes)
+        return (*structure.structure(candidate, alone=alone), recomputes)
 
     def _traced_now(self) -> tuple[object, ...]:
         settings = self.facts.settings
         recomputes = self._recipe and settings.checkpointing != "none"
-        return (*_structure_of(settings), recomputes)
+        return (*structure.structure_of(settings), recomputes)
 
     @property
     def uncompared(self) -> Iterator[Candidate]:
@@ -227,7 +228,7 @@ class Search:
         """Return how many of them take samples of their own."""
         return self.settings(candidate).ranks_of(self.gpus(candidate))
 
-    def confirmed(self, ordered: Iterable[Timed]) -> Iterator[tuple[Timed, Report]]:
+    def confirmed(self, ordered: Iterable[Timed]) -> Iterator[Found]:
         """Yield those whose replayed p95 fits, in the given order."""
         for timed in ordered:
             if self.may_fit(timed.candidate) and not self._runs_out(timed.candidate):
@@ -235,9 +236,7 @@ class Search:
                 if report.fits:
                     yield timed, report
 
-    def best(
-        self, walk: Walk, ordered: Iterable[Timed] | None = None
-    ) -> Iterator[tuple[Timed, Report]]:
+    def best(self, walk: Walk, ordered: Iterable[Timed] | None = None) -> Iterator[Found]:
         """Yield those of a walk that fit with headroom, best first.
 
         Where those that change the training as little as the first that fits all lack headroom,
@@ -257,21 +256,30 @@ class Search:
                 if found[1].roomy:
                     yield found
 
-    def _leanest(self, walk: Walk, like: tuple[Timed, Report]) -> tuple[Timed, Report]:
-        """Return what needs the least memory of all that change the training as little."""
-        departs = like[0].candidate.departs
-        alike = [one for one in walk.leanest() if one.departs == departs]
-        if not alike or like[0].seconds == math.inf:  # without times the leanest comes first
+    def _leanest(self, walk: Walk, like: Found) -> Found:
+        """Return what needs the least memory of all that change the training as little.
+
+        Any of them with headroom will do: first the leanest of the same structure is tried.
+        """
+        chosen = like[0].candidate
+        if like[0].seconds == math.inf:  # without times the leanest comes first
             return like
-        lean = min(alike, key=self.peak)
+        own = walk.below(walk.space.root(chosen))
+        if own is not None and (found := self._leaner(walk, like, own))[1].roomy:
+            return found
+        leanest = walk.leanest(chosen.effect)
+        alike = [one for one in leanest if one.departs == chosen.departs]
+        return self._leaner(walk, like, min(alike, key=self.peak)) if alike else like
+
+    def _leaner(self, walk: Walk, like: Found, lean: Candidate) -> Found:
+        """Return the leaner of a choice and a candidate, with any allocator that has headroom."""
         seconds = self.seconds(lean)
         if seconds is None:
             return like
-        points = [
-            Timed(replace(lean, allocator=one), seconds) for one in walk.space.open["allocator"]
-        ]
-        found = [like, *self.confirmed(points)]
-        return min(found, key=lambda one: one[1].memory.device_used_p95.value)
+        allocators = walk.space.open["allocator"]
+        points = [Timed(replace(lean, allocator=one), seconds) for one in allocators]
+        found = next((one for one in self.confirmed(points) if one[1].roomy), None)
+        return found or min((like, *self.confirmed(points)), key=_use)
 
     def report(self, candidate: Candidate) -> Report:
         """Return the full evaluation of a candidate."""
@@ -295,8 +303,23 @@ class Search:
         ``spare`` is the share of the device's memory that stays free.
         """
         room = self.room(candidate) - spare * self.facts.machine.gpu.total.value
-        # Without a layout first: often the model alone is too large.
-        return self._model_bytes(candidate) <= room and self.least(candidate) <= room
+        # Without a layout first: often the model alone is too large, or too little can be moved.
+        bounds = (self._model_bytes, self._least_moved, self.least)
+        return all(bound(candidate) <= room for bound in bounds)
+
+    def _least_moved(self, candidate: Candidate) -> float:
+        """Return a bound of what stays where activations are moved: all but what can be moved.
+
+        0 where what they take in place has not been weighed.
+        """
+        stays = replace(candidate, activation_offload=False)
+        known = self._peaks.get(structure.layout(stays), {}) if candidate.activation_offload else {}
+        profile = self.profile(candidate)
+        if profile is None or candidate.micro_batch not in known:
+            return 0.0
+        policy = self.settings(candidate).recomputing
+        moved = pinned_bytes(profile, policy, candidate.micro_batch, self.sequence)
+        return _least(known[candidate.micro_batch] - moved)
 
     def least(self, candidate: Candidate) -> float:
         """Return a lower bound of the p95 of what the allocator takes."""
@@ -331,7 +354,7 @@ class Search:
 
     def peak(self, candidate: Candidate) -> int:
         """Return the quick allocated peak; worked out for all micro-batches at once."""
-        key = _layout(candidate)
+        key = structure.layout(candidate)
         known = self._peaks.setdefault(key, {})
         if candidate.micro_batch not in known:
             known |= self._all_peaks(candidate)
@@ -341,7 +364,7 @@ class Search:
 
     def weighed(self, candidate: Candidate) -> bool:
         """Return whether the quick peak of a candidate's layout is known at any batch."""
-        return bool(self._peaks.get(_layout(candidate)))
+        return bool(self._peaks.get(structure.layout(candidate)))
 
     def _all_peaks(self, candidate: Candidate, batches: Sequence[int] = ()) -> dict[int, int]:
         profile = self.profile(candidate)
@@ -385,10 +408,10 @@ class Search:
         profile = self.profile(candidate)
         if profile is None:
             return None
-        key = (*_structure(candidate), *_work(candidate))
+        key = (*structure.structure(candidate), *structure.work(candidate))
         if key not in self._seconds:
             self._seconds[key] = None
-            if _answers(profile, candidate, self.sequence):
+            if structure.answers(profile, candidate, self.sequence):
                 clock, settings = self.clock(candidate), self.settings(candidate)
                 micro = candidate.micro_batch
                 refused = refusal(profile, clock, settings, micro)
@@ -432,58 +455,12 @@ def first(plan: Plan, sources: Sources) -> tuple[Search, Timed, Report] | None:
     return None
 
 
+def _use(found: Found) -> float:
+    """Return the device memory that a choice uses at p95."""
+    return found[1].memory.device_used_p95.value
+
+
 def _least(peak: int) -> float:
     """Return what the p95 of the allocator's memory is at least, for a quick peak."""
     constants = memory_calibration()
     return (peak - _SLACK) * (1 + constants.z95 * constants.relative_sigma["whole"])
-
-
-def _structure(candidate: Candidate, *, alone: bool | None = None) -> tuple[object, ...]:
-    """Return what decides which profile answers; ``alone``: for samples one by one, or not."""
-    traced = "selective" if candidate.checkpointing == "selective" else "derived"
-    single = candidate.micro_batch == 1 if alone is None else alone
-    return (
-        *(candidate.precision, candidate.attention, candidate.channels_last, traced),
-        *(single, traced_as(candidate.optimizer), candidate.strategy in SHARDED),
-        *(candidate.cross_entropy, candidate.optimizer_in_backward),
-    )
-
-
-def _structure_of(settings: FullSettings) -> tuple[object, ...]:
-    return (
-        *(settings.precision, settings.attention, settings.channels_last),
-        "selective" if settings.checkpointing == "selective" else "derived",
-        *(settings.micro_batch == 1, traced_as(settings.optimizer), settings.shards),
-        *(settings.cross_entropy, settings.optimizer_in_backward),
-    )
-
-
-def _updates(profile: Profile, optimizer: str) -> bool:
-    """Return whether the profile knows what the optimizer does."""
-    return f"optimizer:{traced_name(profile, optimizer)}" in profile.segments
-
-
-def _layout(candidate: Candidate) -> tuple[object, ...]:
-    """Return what decides the order of births and deaths."""
-    return (
-        *_structure(candidate),
-        *(candidate.checkpointing, candidate.activation_offload),
-        *(candidate.optimizer, candidate.optimizer_offload),
-        *(candidate.strategy, candidate.shard_degree),
-        min(candidate.accumulation, 2),
-    )
-
-
-def _work(candidate: Candidate) -> tuple[object, ...]:
-    """Return what decides the time, beside the structure."""
-    return (
-        *(candidate.micro_batch, candidate.accumulation),
-        *(candidate.checkpointing, candidate.activation_offload),
-        *(candidate.optimizer, candidate.optimizer_offload),
-        *(candidate.strategy, candidate.shard_degree),
-    )
-
-
-def _answers(profile: Profile, candidate: Candidate, sequence: int) -> bool:
-    """Return whether the profile holds for the candidate's point."""
-    return profile.exact or (candidate.micro_batch, sequence) in profile.points

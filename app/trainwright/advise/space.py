@@ -356,6 +356,11 @@ class Space:
                     changed: dict[str, Any] = {key: value, "surprise": point.surprise + more}
                     yield replace(point, **changed)
 
+    def root(self, point: Candidate) -> Candidate:
+        """Return the point above all others of a point's lattice, which saves no memory."""
+        values: dict[str, Any] = {key: self.open[key][0] for key in SAVERS}
+        return replace(point, **values)
+
     def leanest(self, root: Candidate) -> Candidate:
         """Return the point of the lattice below a root that takes the least memory."""
         values: dict[str, Any] = {key: self.open[key][-1] for key in SAVERS[:-1]}

@@ -2,6 +2,7 @@
 
 import heapq
 import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, count
@@ -45,25 +46,34 @@ class Walk:
         self._found: list[Timed] = []
         self._waiting: list[tuple[tuple[float, ...], int, Candidate | Timed]] = []
         """By the least rank: candidates not yet looked at, and those that may fit."""
-        self._effects = iter(Effect)
+        self._effects = deque(Effect)
         self._order = count()
 
     def __iter__(self) -> Iterator[Timed]:
-        at = 0
-        while at < len(self._found) or self._next():
+        return self.within(max(Effect))
+
+    def within(self, most: Effect, *, after: int = 0) -> Iterator[Timed]:
+        """Yield the points whose effect is not greater; memory of no others is looked at.
+
+        ``after`` so many, which are known already.
+        """
+        at = after
+        while at < len(self._found) or self._next(most):
+            if self._found[at].candidate.effect > most:
+                return
             yield self._found[at]
             at += 1
 
-    def _next(self) -> bool:
-        """Find the next best point; return whether there is one."""
+    def _next(self, most: Effect) -> bool:
+        """Find the next best point; return whether there is one within the effect."""
         while True:
             while not self._waiting:
-                effect = next(self._effects, None)
-                if effect is None:
+                if not self._effects or self._effects[0] > most:
                     return False
-                for root in chain.from_iterable(self._roots(effect)):
-                    if self._search.may_be_lean(self.space.leanest(root)):
-                        self._wait(root, self._search.seconds(root) or 0.0)
+                for root in chain.from_iterable(self._roots(self._effects.popleft())):
+                    self._wait(root, self._search.seconds(root) or 0.0)
+            if self._waiting[0][0][0] > most:
+                return False
             (*_, least), _, first = heapq.heappop(self._waiting)
             if isinstance(first, Timed):
                 if first.seconds != math.inf:
@@ -88,6 +98,8 @@ class Walk:
         if not search.weighed(point) and (search.seconds(point) or 0.0) > least:
             self._wait(point, search.seconds(point) or 0.0)  # its time first: that is known sooner
             return
+        if point == self.space.root(point) and not search.may_be_lean(self.space.leanest(point)):
+            return  # nor is anything below it
         fits = search.profile(point) is not None and search.may_fit(point)
         seconds = search.seconds(point) if fits else None
         if seconds is not None and (obeyed is None or not obeys(point, *obeyed)):
@@ -99,14 +111,18 @@ class Walk:
         for below in self.space.below(point, saving=not fits):
             self._wait(below, least)
 
-    def leanest(self) -> Iterator[Candidate]:
-        """Yield the points that take the least memory, whether they fit or not."""
-        obeyed = self.space.obeyed
-        for root in chain.from_iterable(chain.from_iterable(map(self._roots, Effect))):
-            lean = self.space.leanest(root)
-            whole = replace(lean, cross_entropy=root.cross_entropy)  # chunks may not be traced
-            for point in (lean, whole, root):
-                wanted = obeyed is None or not obeys(point, *obeyed)
-                if wanted and self._search.profile(point) is not None:
-                    yield point
-                    break
+    def leanest(self, *effects: Effect) -> Iterator[Candidate]:
+        """Yield the points that take the least memory, whether they fit or not; of any effect."""
+        for root in chain.from_iterable(chain.from_iterable(map(self._roots, effects or Effect))):
+            if (lean := self.below(root)) is not None:
+                yield lean
+
+    def below(self, root: Candidate) -> Candidate | None:
+        """Return the leanest point of a lattice that counts and whose profile is at hand."""
+        lean, obeyed = self.space.leanest(root), self.space.obeyed
+        whole = replace(lean, cross_entropy=root.cross_entropy)  # chunks may not be traced
+        for point in (lean, whole, root):
+            wanted = obeyed is None or not obeys(point, *obeyed)
+            if wanted and self._search.profile(point) is not None:
+                return point
+        return None

@@ -32,11 +32,19 @@ class More:
 
 
 def more(
-    profile: Profile, settings: FullSettings, task: str, batch: int, sequence: int, *, tied: bool
+    profile: Profile,
+    settings: FullSettings,
+    task: str,
+    batch: int,
+    sequence: int,
+    *,
+    tied: bool,
+    shares: int = 1,
 ) -> More:
     """Return what the hungriest likely recipe of a task holds beyond the plain step.
 
-    ``tied`` says whether the head's weights are the embedding's.
+    ``tied`` says whether the head's weights are the embedding's; each GPU's optimizer moves one
+    of so many ``shares`` of what trains.
     """
     known: Mapping[str, Any] = profile.model
     width = 4 if settings.precision in ("fp32", "tf32") else 2
@@ -47,7 +55,7 @@ def more(
     copied = 0
     if settings.update == "adamw":  # fused; foreach makes a copy of what it moves
         of_weights = 2 if task == "full" and settings.precision in ("bf16", "fp16") else 4
-        copied = of_weights * known.get("trainable", 0)
+        copied = of_weights * known.get("trainable", 0) // shares
     if task != "qlora" or settings.kbit_preparation != "none":
         return More(shifted + held, 0, copied)
     hidden, layers = known.get("hidden", 0), known.get("layers", 0)

@@ -7,6 +7,7 @@ Derived from the run on one GPU, for each rank alike. Every rule was seen in tor
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -15,9 +16,10 @@ from numpy.typing import NDArray
 from trainwright.estimate.cuda import ITEMSIZE, Hidden
 from trainwright.estimate.lives import TERM, TERMS, Layout, without
 from trainwright.estimate.offload import power_of_two
-from trainwright.profile.profile import PHASES, Profile, Segment
+from trainwright.estimate.passes import Span, spans
+from trainwright.profile.kept import KEPT
+from trainwright.profile.profile import PHASES, Ints, Profile
 from trainwright.profile.structure import Structure
-from trainwright.profile.trace import ALLOC, BEGIN, END, PACK, UNPACK
 from trainwright.workload import FullSettings
 from trainwright.workload.settings import SHARDED, Strategy
 
@@ -29,9 +31,7 @@ BUCKET_ELEMENTS = 500_000_000
 LIVE_ELEMENTS = 1_000_000_000
 """``stage3_max_live_parameters`` and ``stage3_max_reuse_distance`` of DeepSpeed's defaults."""
 
-_FORWARD, _BACKWARD, _OPTIMIZER = (
-    PHASES.index(name) for name in ("forward", "backward", "optimizer")
-)
+_OPTIMIZER = PHASES.index("optimizer")
 _FP32 = 4
 
 
@@ -80,15 +80,22 @@ class _Life:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Where one micro-batch's pass lies in a run, as event numbers."""
+class _Gradients:
+    """Births of gradients in order, as event numbers; arrays align."""
 
-    forward: int
-    backward: int
-    end: int
-    blocks: tuple[tuple[int, int, int, int], ...]
-    """Of each block in order: forward begins, ends, backward begins, ends. A block without a
-    backward pass has -1 for both."""
+    events: Ints
+    nbytes: Ints
+    wide: Ints
+    """Bytes in which they are reduced."""
+
+    def within(self, begin: int, end: int) -> "_Gradients":
+        """Return those from one event on, before another."""
+        first, last = np.searchsorted(self.events, (begin, end))
+        return self.only(slice(first, max(first, last)))
+
+    def only(self, which: slice | NDArray[np.bool_]) -> "_Gradients":
+        """Return some of them."""
+        return _Gradients(self.events[which], self.nbytes[which], self.wide[which])
 
 
 def sharded(layout: Layout, parts: tuple[Structure, ...], sharding: Sharding) -> Layout:
@@ -96,44 +103,48 @@ def sharded(layout: Layout, parts: tuple[Structure, ...], sharding: Sharding) ->
 
     ``parts`` is what the layout was joined from: the setup, then the steps.
     """
-    spans = tuple(passes_of(layout, parts))
-    gradients = _gradients(layout)
+    passes = tuple(spans(layout, parts))
+    constant = layout.bytes_of(1, 1)
+    gradients = _gradients(layout, constant, sharding)
     if sharding.kind == "fsdp2":
-        groups = _group_bytes(layout, spans[0], gradients)  # the model's, alike for each pass
+        groups = _group_bytes(layout, constant, passes[0], gradients)  # alike for each
         lives = [
-            life for span in spans for life in _fsdp(layout, span, gradients, groups, sharding)
+            life for span in passes for life in _fsdp(layout, span, gradients, groups, sharding)
         ]
     else:
-        lives = [*_zero(layout, spans, parts, gradients, sharding)]
-    shares = _shares(layout, sharding)
+        lives = [*_zero(layout, passes, parts, gradients, sharding)]
+    shares = _shares(layout, constant, sharding)
     sizes = {storage: nbytes for storage, (_, nbytes) in shares.items()}
     held = _with_lives(_resized(layout, sizes, _source(sharding)), lives)
     if not sharding.offload:
         return held
-    once = set(layout.storage[gradients[gradients < spans[0].end]].tolist())
+    once = set(layout.storage[gradients.within(0, passes[0].end).events].tolist())
     return replace(
         without(held, sizes), aside=(*held.aside, *_aside(layout, shares, once, sharding))
     )
 
 
-def _shares(layout: Layout, sharding: Sharding) -> dict[int, tuple[str, int]]:
+def _shares(layout: Layout, constant: Ints, sharding: Sharding) -> dict[int, tuple[str, int]]:
     """Return what is split by storage: what it is, and a rank's share of its bytes."""
     kept = {"zero1": ("optimizer",), "zero2": ("optimizer", "gradients")}
     terms = kept.get(sharding.kind, ("parameters", "optimizer", "gradients"))
-    constant, found = layout.bytes_of(1, 1), dict[int, tuple[str, int]]()
-    held = np.isin(layout.term, [TERM[term] for term in terms])
+    kinds = layout.term.copy()
     if "optimizer" in terms:  # what an update takes for a moment is as large as its state
-        held |= (layout.phase == _OPTIMIZER) & (layout.term == TERM["temporaries"])
-    births = np.flatnonzero(held & (layout.storage > 0))
-    columns = (births, layout.storage[births], layout.term[births], constant[layout.size[births]])
-    for event, storage, term, nbytes in zip(*(one.tolist() for one in columns), strict=True):
-        kind = "optimizer" if TERMS[term] == "temporaries" else TERMS[term]
-        if kind == "parameters" and layout.profile.category.get(storage) != "parameter":
-            continue
-        if kind != "optimizer" or nbytes > _FP32:
-            widened = nbytes * _widened(layout, event, kind, sharding)
-            found[storage] = kind, sharding.share(widened)
-    return found
+        passing = (layout.phase == _OPTIMIZER) & (kinds == TERM["temporaries"])
+        kinds[passing] = TERM["optimizer"]
+    born = layout.storage > 0
+    births = np.flatnonzero(born & np.isin(kinds, [TERM[term] for term in terms]))
+    nbytes, kinds = constant[layout.size[births]], kinds[births]
+    own = np.isin(layout.storage[births], _parameters(layout.profile))
+    split = np.where(kinds == TERM["parameters"], own, True)
+    split &= (kinds != TERM["optimizer"]) | (nbytes > _FP32)
+    births, nbytes, kinds = births[split], nbytes[split], kinds[split]
+    shares = -(-nbytes * _widened(layout, births, kinds, sharding) // sharding.ranks)
+    columns = (layout.storage[births], kinds, shares)
+    return {
+        storage: (TERMS[kind], share)
+        for storage, kind, share in zip(*(one.tolist() for one in columns), strict=True)
+    }
 
 
 def _aside(
@@ -156,27 +167,35 @@ def _aside(
         yield f"host-{roles[kind]}", nbytes * sharding.ranks
 
 
-def _widened(layout: Layout, event: int, kind: str, sharding: Sharding) -> int:
-    """Return by how much a storage grows where what trains is kept in fp32.
+def _widened(
+    layout: Layout, births: Ints, kinds: NDArray[np.uint8], sharding: Sharding
+) -> NDArray[np.int64]:
+    """Return by how much storages grow where what trains is kept in fp32.
 
     DeepSpeed keeps weights and gradients in 16 bits, and fp32 copies apart from them. A
     library's own state has its own type, whatever that of the weights.
     """
-    if not sharding.master or (kind != "optimizer" and sharding.kind != "fsdp2"):
-        return 1
-    if kind == "parameters":
-        return 2 if _trains_all(layout.profile) else 1
-    return 1 if layout.size[event] >= layout.first_hidden else _twice_halves(layout, event)
+    factors = np.ones(len(births), dtype=np.int64)
+    if not sharding.master:
+        return factors
+    traced = layout.size[births] < layout.first_hidden
+    factors[traced & (_itemsizes(layout.profile)[layout.op[births]] == 2)] = 2
+    factors[kinds == TERM["parameters"]] = 2 if _trains_all(layout.profile) else 1
+    if sharding.kind != "fsdp2":
+        factors[kinds != TERM["optimizer"]] = 1
+    return factors
 
 
-def _twice_halves(layout: Layout, event: int) -> int:
-    """Return 2 where an element has two bytes: it is kept in four."""
-    return 2 if _itemsize(layout, event) == 2 else 1
+@lru_cache(maxsize=KEPT)
+def _itemsizes(profile: Profile) -> NDArray[np.int64]:
+    """Return the bytes of an element of what each op makes; the last is that of no op."""
+    return np.array([ITEMSIZE.get(one, _FP32) for one in profile.ops.dtype] + [_FP32])
 
 
-def _itemsize(layout: Layout, event: int) -> int:
-    op = int(layout.op[event])
-    return ITEMSIZE.get(layout.profile.ops.dtype[op], _FP32) if op >= 0 else _FP32
+@lru_cache(maxsize=KEPT)
+def _parameters(profile: Profile) -> NDArray[np.int64]:
+    """Return the storages of weights."""
+    return np.array([one for one, kind in profile.category.items() if kind == "parameter"])
 
 
 def _source(sharding: Sharding) -> str:
@@ -190,7 +209,7 @@ def _trains_all(profile: Profile) -> bool:
 def _fsdp(
     layout: Layout,
     span: Span,
-    gradients: NDArray[np.int64],
+    gradients: _Gradients,
     groups: tuple[list[int], int],
     sharding: Sharding,
 ) -> Iterator[_Life]:
@@ -206,8 +225,7 @@ def _fsdp(
     yield _Life(span.forward, last, _hidden("gathered-root", root), "gathered")
     yield from _arriving(layout, [span.forward], root, sharding)
     if not span.blocks:
-        mine = gradients[(gradients >= span.backward) & (gradients < last)]
-        yield from _reduced(layout, mine, last, last, sharding)
+        yield from _reduced(gradients.within(span.backward, last), last, last)
         return
     for number, (begin, end, back, done) in enumerate(span.blocks):
         following = span.blocks[number + 1][0] if number + 1 < len(span.blocks) else span.backward
@@ -227,9 +245,8 @@ def _fsdp(
         for (back, done, _), (_, _, size) in pairwise(backs):
             yield _Life(back, done, size, "gathered")
     for (back, done, _), following in zip(backs, [*(b[1] for b in backs[1:]), last], strict=True):
-        mine = gradients[(gradients >= back) & (gradients < done)]
-        yield from _reduced(layout, mine, done, following, sharding)
-    yield from _of_root(layout, span, gradients, sharding)
+        yield from _reduced(gradients.within(back, done), done, following)
+    yield from _of_root(span, gradients)
 
 
 def _arriving(layout: Layout, when: list[int], nbytes: int, sharding: Sharding) -> Iterator[_Life]:
@@ -241,47 +258,45 @@ def _arriving(layout: Layout, when: list[int], nbytes: int, sharding: Sharding) 
             yield _Life(event, event + 1, share, "gathered")
 
 
-def _reduced(
-    layout: Layout, mine: NDArray[np.int64], done: int, until: int, sharding: Sharding
-) -> Iterator[_Life]:
+def _reduced(mine: _Gradients, done: int, until: int) -> Iterator[_Life]:
     """Yield whole gradients until they are reduced, and what reduce-scatter reads."""
-    constant = layout.bytes_of(1, 1)
-    wide = 0
-    for event in mine.tolist():
-        nbytes = int(constant[layout.size[event]])
+    for event, nbytes in zip(mine.events.tolist(), mine.nbytes.tolist(), strict=True):
         yield _Life(event, done, _hidden("whole-gradient", nbytes), "gradients")
-        wide += nbytes * _widened(layout, event, "gradients", sharding)
-    if wide:
+    if wide := int(mine.wide.sum()):
         yield _Life(done, until, _hidden("reduced", wide), "buckets")
 
 
-def _of_root(
-    layout: Layout, span: Span, gradients: NDArray[np.int64], sharding: Sharding
-) -> Iterator[_Life]:
+def _of_root(span: Span, gradients: _Gradients) -> Iterator[_Life]:
     """Yield the root's gradients, which wait for the end of the backward pass."""
-    inside = np.zeros(len(gradients), dtype=np.bool_)
+    mine = gradients.within(span.backward, span.end)
+    inside = np.zeros(len(mine.events), dtype=np.bool_)
     for _, _, back, done in span.blocks:
-        inside |= (gradients >= back) & (gradients < done)
-    mine = gradients[~inside & (gradients >= span.backward) & (gradients < span.end)]
-    yield from _reduced(layout, mine, span.end, span.end + 1, sharding)
+        inside |= (mine.events >= back) & (mine.events < done)
+    yield from _reduced(mine.only(~inside), span.end, span.end + 1)
 
 
+@lru_cache(maxsize=1024)  # blocks are alike
 def _hidden(rule: str, nbytes: int, source: str = FSDP_SOURCE) -> Hidden:
     return Hidden(rule, source, nbytes=nbytes)
 
 
-def _gradients(layout: Layout) -> NDArray[np.int64]:
-    """Return the births of gradients, as event numbers."""
-    return np.flatnonzero((layout.storage > 0) & (layout.term == TERM["gradients"]))
+def _gradients(layout: Layout, constant: Ints, sharding: Sharding) -> _Gradients:
+    """Return the gradients of a run in the order of their births."""
+    events = np.flatnonzero((layout.storage > 0) & (layout.term == TERM["gradients"]))
+    nbytes = constant[layout.size[events]]
+    return _Gradients(
+        events, nbytes, nbytes * _widened(layout, events, layout.term[events], sharding)
+    )
 
 
-def _group_bytes(layout: Layout, span: Span, gradients: NDArray[np.int64]) -> tuple[list[int], int]:
+def _group_bytes(
+    layout: Layout, constant: Ints, span: Span, gradients: _Gradients
+) -> tuple[list[int], int]:
     """Return the bytes of each block's weights, and of those outside all blocks.
 
     They are those of its gradients where everything trains. Of frozen weights the order of their
     making tells: blocks repeat.
     """
-    constant = layout.bytes_of(1, 1)
     profile = layout.profile
     held = (layout.storage > 0) & (layout.term == TERM["parameters"])
     births = np.flatnonzero(held[: layout.steady])
@@ -297,10 +312,7 @@ def _group_bytes(layout: Layout, span: Span, gradients: NDArray[np.int64]) -> tu
     if alike is not None:
         found = [sum(sizes[alike[0] : sum(alike)])] * len(span.blocks)
     elif _trains_all(profile):
-        found = [
-            int(constant[layout.size[gradients[(gradients >= back) & (gradients < done)]]].sum())
-            for _, _, back, done in span.blocks
-        ]
+        found = [int(gradients.within(*block[2:]).nbytes.sum()) for block in span.blocks]
     if found is None:
         outside = sum(size for size in sizes if size >= _embedding(profile))
         found = [(whole - outside) // len(span.blocks)] * len(span.blocks)
@@ -325,17 +337,17 @@ def repeating(sizes: list[int], blocks: int) -> tuple[int, int] | None:
 
 def _zero(
     layout: Layout,
-    spans: tuple[Span, ...],
+    passes: tuple[Span, ...],
     parts: tuple[Structure, ...],
-    gradients: NDArray[np.int64],
+    gradients: _Gradients,
     sharding: Sharding,
 ) -> Iterator[_Life]:
     """Yield what DeepSpeed holds beside shares of what there is."""
-    constant = layout.bytes_of(1, 1)
     setup = len(parts[0].storage)
-    first = gradients[: len(gradients) // max(len(parts) - 1, 1)]
-    trained = int(constant[layout.size[first]].sum())
-    itemsize = _itemsize(layout, int(first[0])) if len(first) else _FP32
+    count = len(gradients.events) // max(len(parts) - 1, 1)
+    trained = int(gradients.nbytes[:count].sum())
+    ops = layout.op[gradients.events[:1]] if count else np.array([-1])
+    itemsize = int(_itemsizes(layout.profile)[ops[0]])
     elements = trained // itemsize
     master = _hidden("master", sharding.share(elements * _FP32), DEEPSPEED_SOURCE)
     yield _Life(setup, None, master, "parameters")
@@ -344,7 +356,7 @@ def _zero(
         yield _Life(setup, None, bucket, "buckets")
         whole = int(layout.profile.model.get("parameters", elements))
         live = min(whole, LIVE_ELEMENTS) * itemsize
-        for span in spans:
+        for span in passes:
             yield _Life(
                 span.forward,
                 span.end,
@@ -352,7 +364,7 @@ def _zero(
                 "gathered",
             )
     else:
-        for span in spans:
+        for span in passes:
             yield _Life(span.backward, span.end, bucket, "buckets")
     steps = [event for event in np.flatnonzero(np.diff(layout.phase.astype(np.int16)) != 0) + 1
              if layout.phase[event] == _OPTIMIZER]  # fmt: skip
@@ -361,93 +373,6 @@ def _zero(
         after = np.flatnonzero(layout.phase[event:] != _OPTIMIZER)
         end = int(event + after[0]) if after.size else len(layout.storage)
         yield _Life(int(event), end, wide, "gradients")
-
-
-def passes_of(layout: Layout, parts: tuple[Structure, ...]) -> Iterator[Span]:
-    """Yield the passes of all micro-batches of all steps."""
-    born = np.full(int(np.abs(layout.storage).max(initial=0)) + 1, -1, dtype=np.int64)
-    births = np.flatnonzero(layout.storage > 0)
-    born[layout.storage[births[::-1]]] = births[::-1]
-    profile = layout.profile
-    start = len(parts[0].storage)
-    stride = stride_of(parts)
-    for number, part in enumerate(parts[1:]):
-        runs = _runs(part.phase, start)
-        segments = [profile.segments[name] for name in ("micro", "again")
-                    if name in profile.segments]  # fmt: skip
-        passes = [
-            (ahead[1], back[1], back[2])
-            for ahead, back in pairwise(runs)
-            if (ahead[0], back[0]) == (_FORWARD, _BACKWARD)
-        ]
-        for segment, (forward, backward, end) in zip(segments, passes, strict=False):
-            blocks = _blocks(layout, segment, born, number * stride, (backward, end))
-            yield Span(forward, backward, end, tuple(blocks))
-        start += len(part.storage)
-
-
-def stride_of(parts: tuple[Structure, ...]) -> int:
-    """Return how far the ids of a step lie beyond those of the step before it."""
-    if len(parts) < 3:
-        return 0
-    one, two = (part.storage[np.argmax(part.storage > 0)] for part in parts[1:3])
-    return int(two - one)
-
-
-def _runs(phase: NDArray[np.uint8], start: int) -> list[tuple[int, int, int]]:
-    """Return (phase, first event, event after the last) of each stretch of one phase."""
-    edges = [0, *(np.flatnonzero(np.diff(phase)) + 1).tolist(), len(phase)]
-    return [(int(phase[a]), start + a, start + b) for a, b in pairwise(edges) if b > a]
-
-
-def _blocks(
-    layout: Layout,
-    segment: Segment,
-    born: NDArray[np.int64],
-    offset: int,
-    backward: tuple[int, int],
-) -> Iterator[tuple[int, int, int, int]]:
-    """Yield where each block's passes begin and end."""
-    code, a, c = segment.code, segment.a, segment.c
-    allocated = np.flatnonzero(code == ALLOC)
-    storages = a[allocated] + offset
-    births = np.where(storages < len(born), born[np.minimum(storages, len(born) - 1)], -1)
-    allocated, births = allocated[births >= 0], births[births >= 0]
-
-    def event(position: int) -> int:
-        """Return the first birth from a position of the log on."""
-        at = int(np.searchsorted(allocated, position))
-        return int(births[at]) if at < len(births) else backward[1]
-
-    holders = {int(a[at]): int(c[at]) for at in np.flatnonzero(code == PACK)}
-    asked: dict[int, int] = {}
-    for at in np.flatnonzero(code == UNPACK).tolist():
-        asked.setdefault(holders.get(int(a[at]), -1), at)
-    begins = {int(a[at]): at for at in np.flatnonzero(code == BEGIN).tolist()}
-    ends = {int(a[at]): at for at in np.flatnonzero(code == END).tolist()}
-    numbers = sorted(begins)
-    back = {n: _before_recompute(layout, event(asked[n])) for n in numbers if n in asked}
-    for number in numbers:
-        begin, end = event(begins[number]), event(ends[number])
-        if number not in back or end > backward[1]:
-            yield begin, min(end, backward[0]), -1, -1
-            continue
-        earlier = [back[n] for n in numbers if n < number and n in back]
-        yield begin, min(end, backward[0]), back[number], min(earlier, default=backward[1])
-
-
-def _before_recompute(layout: Layout, event: int) -> int:
-    """Return the event before which a block's forward pass runs again, or the event itself."""
-    ops = layout.profile.ops.phase
-    at = event
-    while at > 0 and (
-        layout.storage[at - 1] < 0
-        or (layout.op[at - 1] >= 0 and ops[int(layout.op[at - 1])] in ("forward", "recompute"))
-    ):
-        if layout.phase[at - 1] != _BACKWARD:
-            break
-        at -= 1
-    return at
 
 
 def _resized(layout: Layout, ids: dict[int, int], source: str) -> Layout:
@@ -469,15 +394,17 @@ def _with_lives(layout: Layout, lives: list[_Life]) -> Layout:
     if not lives:
         return layout
     known = {one: row for row, one in enumerate(layout.hidden)}
-    fresh = int(np.abs(layout.storage).max(initial=0))
-    events = []
-    for number, life in enumerate(lives, start=fresh + 1):
-        row = layout.first_hidden + known.setdefault(life.hidden, len(known))
-        events.append((life.born, 1, number, row, TERM[life.term]))
-        if life.dies is not None:
-            events.append((life.dies, 0, -number, row, TERM[life.term]))
-    events.sort(key=lambda one: one[:2])
-    at, _, storage, size, term = (np.array(column) for column in zip(*events, strict=True))
+    rows = [known.setdefault(life.hidden, len(known)) for life in lives]
+    numbers = int(np.abs(layout.storage).max(initial=0)) + 1 + np.arange(len(lives))
+    born = np.array([life.born for life in lives])
+    dies = np.array([-1 if life.dies is None else life.dies for life in lives])
+    sizes = layout.first_hidden + np.array(rows)
+    terms = np.array([TERM[life.term] for life in lives])
+    die = dies >= 0
+    at = np.append(dies[die], born)
+    order = np.argsort(at, kind="stable")
+    at, storage = at[order], np.append(-numbers[die], numbers)[order]
+    size, term = np.append(sizes[die], sizes)[order], np.append(terms[die], terms)[order]
     before = np.maximum(at - 1, 0)
     return replace(
         layout,

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from trainwright.estimate.cuda import ITEMSIZE
 from trainwright.estimate.lives import TERM, Layout, joined
-from trainwright.estimate.sharded import Span, passes_of, repeating, stride_of
+from trainwright.estimate.passes import Span, spans, stride_of
+from trainwright.estimate.sharded import repeating
 from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import PHASES, Ints, Profile, evaluate
 from trainwright.profile.structure import Structure
@@ -328,7 +329,7 @@ def _edge_rows(profile: Profile) -> tuple[int, list[int]]:
 @lru_cache(maxsize=2)
 def _passes(profile: Profile, parts: tuple[Structure, ...]) -> tuple[Span, ...]:
     """Return the passes of the run that parts make: alike for all of its stages."""
-    return tuple(passes_of(joined(profile, parts, steady=2), parts))
+    return tuple(spans(joined(profile, parts, steady=2), parts))
 
 
 def order(in_flight: int, micro_batches: int) -> Iterator[tuple[bool, int]]:

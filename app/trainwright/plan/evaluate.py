@@ -255,7 +255,9 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         written_in(plan, facts), facts.settings, answers, machine.gpu.total.value
     )
     decided = Verdict.NO if short and decided in FITTING else decided
-    likely = recipe.likely_bytes(plan, facts.settings, facts.profile, memory, facts.config)
+    likely = recipe.likely_bytes(
+        *(plan, facts.settings, facts.profile, memory, facts.config), machine.gpu_count
+    )
     return Report(
         verdict=decided,
         memory=memory,

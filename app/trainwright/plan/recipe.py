@@ -17,17 +17,25 @@ _WORTH = 0.03
 
 
 def likely_bytes(
-    plan: Plan, settings: FullSettings, profile: Profile, memory: MemoryEstimate, config: str
+    plan: Plan,
+    settings: FullSettings,
+    profile: Profile,
+    memory: MemoryEstimate,
+    config: str,
+    gpus: int = 1,
 ) -> float | None:
     """Return the most bytes of the device that a likely recipe takes; None where one is stated.
 
-    ``config`` is the text of the model's ``config.json``, empty where it has none.
+    ``config`` is the text of the model's ``config.json``, empty where it has none; ``gpus`` train
+    together.
     """
     if settings.recipe is not None or not plan.workload.trains:
         return None
     batch, sequence = settings.micro_batch, plan.workload.inputs.sequence_length or 0
     task = "full" if plan.workload.task == "pretrain" else plan.workload.task
-    return highest(memory, more(profile, settings, task, batch, sequence, tied=_tied(config)))
+    shares = settings.shards_of(gpus) if settings.shards else 1
+    found = more(profile, settings, task, batch, sequence, tied=_tied(config), shares=shares)
+    return highest(memory, found)
 
 
 @lru_cache(maxsize=32)

@@ -52,4 +52,6 @@ class Engine:
 
     def facts(self) -> Iterator[Fact]:
         """Yield what the engine has made of the plan."""
+        wanted, stage = self.plan.settings.strategy, self.engine.zero_optimization_stage()
+        yield "strategy", wanted, f"{type(self.engine).__name__}, stage {stage}", stage == 0
         yield precision_fact(self.plan, self.model, self.scaler, self.world.device)

@@ -176,3 +176,47 @@ def drive_two(folder: Path, runs: list[list[str]]) -> list[int]:
 def losses(folder: Path) -> list[float]:
     lines = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line)["loss"] for line in lines]
+
+
+STEP: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.5, "warmup": 0}
+"""Settings with which each step moves a weight by its gradient, clipped by the norm of all."""
+RUN = ["--synthetic", "--cpu", "--steps", "2", "--selfcheck"]
+SAME = 1e-5
+"""By which a divided step may differ in fp32."""
+
+
+def trained(folder: Path, name: str = "model") -> dict[str, Any]:
+    """Return the weights that a run has written."""
+    from safetensors.torch import load_file
+
+    return load_file(folder / "model" / f"{name}.safetensors")
+
+
+def agree(one: Path, other: Path, name: str, proof: str = "") -> None:
+    """Compare two runs with ``STEP``, and print a row of the table of equivalence.
+
+    Equal weights after it are equal gradients and an equal norm. ``proof`` is what the run says
+    that it is.
+    """
+    mine, others = trained(one), trained(other)
+    assert mine.keys() == others.keys()
+    moved = max(float((mine[key] - others[key]).abs().max()) for key in mine)
+    pairs = list(zip(losses(one), losses(other), strict=True))
+    lost = max(abs(first / second - 1) for first, second in pairs)
+    print(f"\n{name:44} loss {lost:7.1e}  weights {moved:7.1e}  {proof.strip()}")
+    assert max(lost, moved) <= SAME
+
+
+def proof_of(text: str, name: str = "strategy") -> str:
+    """Return what a run says of one setting."""
+    (line,) = [line for line in text.splitlines() if line.startswith(f"{name} ")]
+    return line.partition("active:")[2]
+
+
+def whole_run(root: Path, **config: Any) -> Path:
+    """Return the output of one process that takes each step in one micro-batch."""
+    folder = put(root / "alone", "plain", llama(root / "m", **config), settings(**STEP))
+    whole = str(edit(folder / "plan.json", batch={"micro": 8, "accumulation": 1}))
+    done = start([sys.executable, "train.py", *RUN, "--plan", whole, "--output", "whole"], folder)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return folder / "whole"

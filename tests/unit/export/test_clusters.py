@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 import yaml
-from exporting import llama, losses, on_two_computers, put, settings, start
+from exporting import (
+    STEP,
+    agree,
+    llama,
+    on_two_computers,
+    proof_of,
+    put,
+    settings,
+    start,
+    whole_run,
+)
 from test_slurm import torchrun
 
 from trainwright import export
@@ -29,7 +39,7 @@ def exported(folder: Path, target: str, gpu: str = "rtx-4090", nodes: int = 2) -
     plan["machine"]["nodes"] = nodes
     plan["machine"]["gpus"][0]["id"] = gpu
     plan["name"] = "작은 라마 #1\nnodes: 9"
-    chosen = settings(strategy="fsdp2", micro_batch=4 // nodes, accumulation=1)
+    chosen = settings(strategy="fsdp2", micro_batch=4 // nodes, accumulation=1, **STEP)
     return put(folder / "run", target, Plan.model_validate(plan), chosen)
 
 
@@ -99,7 +109,7 @@ def test_ray_trains_with_a_process_for_each_gpu(
     done = start([sys.executable, "ray_train.py", *options], folder)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "active: 21 of 21 weights shared" in done.stdout + done.stderr
-    assert len(losses(folder / "out")) == 2
+    agree(folder / "out", whole_run(tmp_path), "ray, FSDP2, 2 workers")
 
 
 @pytest.mark.parametrize("target", FILES)
@@ -150,5 +160,6 @@ def test_two_computers_train_together(tmp_path: Path, target: str) -> None:
     ]
     texts = [one.communicate(timeout=400)[0] for one in started]
     assert [one.returncode for one in started] == [0, 0], texts[0][-2000:]
-    assert "active: 21 of 21 weights shared" in texts[0]
-    assert len(losses(folder / "out")) == 2
+    proof = proof_of(texts[0])
+    assert "21 of 21 weights shared" in proof
+    agree(folder / "out", whole_run(tmp_path), f"{target}, FSDP2, 2 nodes", proof)

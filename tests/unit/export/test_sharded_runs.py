@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 from exporting import (
+    RUN,
+    SAME,
+    STEP,
     TORCHRUN,
+    agree,
     drive,
     drive_two,
     edit,
@@ -19,41 +23,25 @@ from exporting import (
     losses,
     on_two_computers,
     on_two_gpus,
+    proof_of,
     put,
     settings,
     start,
     torchrun,
+    trained,
+    whole_run,
 )
 
 pytestmark = pytest.mark.slow
 
-RUN = ["--synthetic", "--cpu", "--steps", "2", "--selfcheck"]
-STEP: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.5, "warmup": 0}
-SAME = 1e-5
 QWEN3 = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "head_dim": 8}
-
-
-def trained(folder: Path, name: str = "model") -> dict[str, Any]:
-    from safetensors.torch import load_file
-
-    return load_file(folder / "model" / f"{name}.safetensors")
-
-
-def agree(one: Path, other: Path) -> None:
-    assert losses(one) == pytest.approx(losses(other), rel=SAME)
-    mine, others = trained(one), trained(other)
-    assert mine.keys() == others.keys()
-    assert max(float((mine[name] - others[name]).abs().max()) for name in mine) <= SAME
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What one process does with one micro-batch a step, and with four."""
     root = tmp_path_factory.mktemp("alone")
-    folder = put(root / "run", "plain", llama(root / "m"), settings(**STEP))
-    whole = str(edit(folder / "plan.json", batch={"micro": 8, "accumulation": 1}))
-    done = start([sys.executable, "train.py", *RUN, "--plan", whole, "--output", "whole"], folder)
-    assert done.returncode == 0, done.stderr[-2000:]
+    folder = whole_run(root).parent
     parts = str(edit(folder / "plan.json", batch={"micro": 2, "accumulation": 4}))
     done = start([sys.executable, "train.py", *RUN, "--plan", parts, "--output", "parts"], folder)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -61,7 +49,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_accumulation_is_the_same_step(alone: Path) -> None:
-    agree(alone / "parts", alone / "whole")
+    agree(alone / "parts", alone / "whole", "plain, four micro-batches")
 
 
 def exported(
@@ -79,10 +67,10 @@ def test_two_processes_of_plain_are_the_same_step(
     folder = exported(tmp_path, "plain", strategy)
     done = start([sys.executable, "-m", *TORCHRUN, "train.py", *RUN, "--output", "out"], folder)
     assert done.returncode == 0, done.stderr[-2000:]
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("strategy")]
+    proof = proof_of(done.stdout)
     wanted = "21 of 21 weights shared, 3 groups" if strategy == "fsdp2" else "Distributed"
-    assert wanted in line
-    agree(folder / "out", alone / "whole")
+    assert wanted in proof
+    agree(folder / "out", alone / "whole", f"plain, {strategy}, 2 processes", proof)
 
 
 def test_copies_on_two_computers_are_the_same_step(tmp_path: Path, alone: Path) -> None:
@@ -96,8 +84,9 @@ def test_copies_on_two_computers_are_the_same_step(tmp_path: Path, alone: Path) 
         assert done.returncode == 0, done.stderr[-2000:]
     found = [line.split("active:")[1] for line in done.stdout.splitlines() if "shar" in line]
     assert "21 of 21 weights shared, 3 groups" in found[0]
-    assert "mesh of 2 x 2" in next(line for line in found if "mesh" in line)
-    agree(folder / "out", alone / "whole")
+    mesh = next(line for line in found if "mesh" in line)
+    assert "mesh of 2 x 2" in mesh
+    agree(folder / "out", alone / "whole", "plain, HSDP, 4 processes", mesh)
 
 
 @pytest.mark.parametrize("processes", [2, 4])
@@ -125,13 +114,10 @@ def test_split_layers_are_the_same_step(
     }
     assert "16 of 16 layers split over 2" in lines["tensor_degree"]
     if model == "qwen3":
-        alone = put(tmp_path / "alone", "plain", llama(tmp_path / "m", **config), settings(**STEP))
-        whole = str(edit(alone / "plan.json", batch={"micro": 8, "accumulation": 1}))
-        done = start(
-            [sys.executable, "train.py", *RUN, "--plan", whole, "--output", "whole"], alone
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
-    agree(folder / "out", alone / "whole")
+        alone = whole_run(tmp_path, **config).parent
+    kind = "TP" if processes == 2 else "FSDP x TP"
+    row = f"plain, {kind}, {model}, {processes} processes"
+    agree(folder / "out", alone / "whole", row, lines["tensor_degree"])
 
 
 @pytest.mark.parametrize(("copies", "aside"), [(1, False), (2, False), (1, True)])
@@ -156,7 +142,8 @@ def test_accelerate_shares_weights_in_the_same_step(
     found = [line for line in done.stdout.splitlines() if line.startswith("accelerate ")]
     assert f"active: FSDP2, reshard_after_forward True, offload {aside}" in found[0]
     assert copies == 1 or "active: mesh of [2, 2]" in found[1]
-    agree(folder / "out", alone / "whole")
+    row = f"accelerate, FSDP2{', offload' if aside else ''}, {2 * copies} processes"
+    agree(folder / "out", alone / "whole", row, found[0].partition("active:")[2])
 
 
 def test_accelerate_that_would_train_whole_models_is_refused(tmp_path: Path) -> None:
@@ -166,6 +153,20 @@ def test_accelerate_that_would_train_whole_models_is_refused(tmp_path: Path) -> 
     done = start([sys.executable, "-m", *TORCHRUN, "train.py", *RUN], folder)
     assert done.returncode != 0
     assert "accelerate runs MULTI_CPU, the plan says fsdp2" in done.stderr
+
+
+def test_deepspeed_with_whole_copies_is_the_same_step(
+    tmp_path: Path, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("deepspeed")
+    monkeypatch.setenv("DS_ACCELERATOR", "cpu")
+    folder = exported(tmp_path, "deepspeed", "ddp")
+    assert json.loads((folder / "ds_config.json").read_text())["zero_optimization"]["stage"] == 0
+    done = start([sys.executable, "-m", *TORCHRUN, "train.py", *RUN, "--output", "out"], folder)
+    assert done.returncode == 0, done.stderr[-2000:]
+    proof = proof_of(done.stdout)
+    assert "DeepSpeedEngine, stage 0" in proof
+    agree(folder / "out", alone / "whole", "deepspeed, stage 0, 2 processes", proof)
 
 
 @pytest.mark.parametrize("strategy", ["zero1", "zero2", "zero3"])
@@ -184,9 +185,9 @@ def test_deepspeed_shares_state_in_the_same_step(
     for options in (["--stop-at", "1"], ["--resume"]):
         done = start([*launch, *options], folder)
         assert done.returncode == 0, done.stderr[-2000:]
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("strategy")]
-    assert f"active: stage {strategy[-1]}, DeepSpeedZero" in line
-    agree(folder / "out", alone / "whole")
+    proof = proof_of(done.stdout)
+    assert f"stage {strategy[-1]}, DeepSpeedZero" in proof
+    agree(folder / "out", alone / "whole", f"deepspeed, {strategy}, 2 processes", proof)
 
 
 def test_shares_learn_save_and_resume_with_every_setting(tmp_path: Path) -> None:
@@ -213,16 +214,16 @@ def test_shares_learn_save_and_resume_with_every_setting(tmp_path: Path) -> None
     runs += [[*RUN, "--stop-at", "1", *muon], [*RUN, "--resume", *muon]]
     assert set(drive_two(folder, runs)) == {0}
     for name in ("kept", "aside", "recomputed", "chunked"):
-        agree(folder / name, folder / "base")
-    agree(folder / "half", folder / "base")
-    agree(folder / "half-muon", folder / "muon")
+        agree(folder / name, folder / "base", f"plain, fsdp2, {name}, AdamW")
+    agree(folder / "half", folder / "base", "plain, fsdp2, resumed")
+    agree(folder / "half-muon", folder / "muon", "plain, fsdp2, Muon resumed")
     assert losses(folder / "bf16-mixed") == pytest.approx(losses(folder / "base"), rel=1e-2)
     assert "lm_head.weight" not in trained(folder / "tied")
     one = put(tmp_path / "one", "plain", llama(tmp_path / "one_table", tie_word_embeddings=True),
               settings(learning_rate=3e-3, warmup=0))  # fmt: skip
     ((code, text),) = drive(one, [[*RUN, "--output", "tied"]])
     assert code == 0, text
-    agree(folder / "tied", one / "tied")
+    agree(folder / "tied", one / "tied", "plain, fsdp2, tied embeddings")
     architectures = json.loads((folder / "base" / "model" / "config.json").read_text())
     assert architectures["architectures"] == ["LlamaForCausalLM"]
 

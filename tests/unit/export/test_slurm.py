@@ -7,7 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from exporting import llama, losses, on_two_gpus, put, settings, start
+from exporting import (
+    RUN,
+    STEP,
+    agree,
+    llama,
+    on_two_gpus,
+    proof_of,
+    put,
+    settings,
+    start,
+    whole_run,
+)
 
 SCONTROL = """#!/bin/bash
 [ "$1 $2 $3" = "show hostnames cluster[1-2]" ] && printf 'localhost\\nlocalhost\\n'
@@ -23,7 +34,8 @@ wait
 def exported(folder: Path, strategy: str) -> Path:
     plan = llama(folder / "m").model_copy(update={"name": "작은 라마 #1\n#SBATCH --nodes=9"})
     several = strategy != "single"
-    chosen = settings(strategy=strategy, accumulation=2 if several else 4, num_workers=3)
+    steps = 2 if several else 4
+    chosen = settings(strategy=strategy, accumulation=steps, num_workers=3, **STEP)
     return put(folder / "run", "slurm", on_two_gpus(plan) if several else plan, chosen)
 
 
@@ -61,11 +73,11 @@ def test_two_nodes_train_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "SLURM_JOB_ID": str(os.getpid()),
     }.items():
         monkeypatch.setenv(name, value)
-    options = ["--synthetic", "--cpu", "--steps", "2", "--selfcheck"]
-    done = start(["bash", "job.sbatch", *options, "--output", "out dir"], folder)
+    done = start(["bash", "job.sbatch", *RUN, "--output", "out dir"], folder)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "active: 21 of 21 weights shared" in done.stdout
-    assert len(losses(folder / "out dir")) == 2
+    proof = proof_of(done.stdout)
+    assert "21 of 21 weights shared" in proof
+    agree(folder / "out dir", whole_run(tmp_path), "slurm, FSDP2, 2 nodes", proof)
 
 
 def torchrun() -> str:

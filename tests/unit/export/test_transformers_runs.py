@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from exporting import (
+    SAME,
     TORCHRUN,
     llama,
     on_two_computers,
@@ -166,8 +167,11 @@ def test_shares_are_the_same_step(tmp_path: Path, copies: int, aside: bool) -> N
     assert two.returncode == 0, two.stderr[-2000:]
     (engine,) = [line for line in two.stdout.splitlines() if line.startswith("engine")]
     assert "21 of 21 weights shared by 2" in engine
-    for mine, whole in zip(steps(shared), steps(alone), strict=True):
-        assert mine == pytest.approx(whole, rel=1e-5)
+    pairs = [*zip(sum(steps(shared), ()), sum(steps(alone), ()), strict=True)]
+    differs = [abs(mine / whole - 1) for mine, whole in pairs]
+    row = f"transformers, FSDP2{', offload' if aside else ''}, {2 * copies} processes"
+    print(f"\n{row:44} loss {max(differs[::2]):7.1e}  norm    {max(differs[1::2]):7.1e}  {engine}")
+    assert max(differs) <= SAME
 
 
 def test_weights_in_four_bits_are_shared_in_the_same_step(tmp_path: Path) -> None:
