@@ -11,6 +11,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import denoiser_cases
 import numpy as np
 import pytest
 
@@ -428,6 +429,7 @@ if find_spec("timm") is not None:
     CASES["deeplab"] = ({"builtin": "deeplabv3plus-r50"}, {"image_size": 64}, (8, 0))
     swin = {"timm": "swin_tiny_patch4_window7_224"}
     CASES["swin"] = (swin, {"image_size": 64}, (4, 0))
+CASES |= denoiser_cases.CASES
 if find_spec("diffusers") is None:
     CASES = {name: case for name, case in CASES.items() if "_class_name" not in case[0]}
 SCRATCH = {

@@ -103,9 +103,7 @@ def _usual_pixels(config: Any, usual: pipelines.Usual) -> int:
     return int(side) * usual.pixels
 
 
-def _canvas(
-    config: Any, usual: pipelines.Usual, layout: str, pixels: int, frames: int
-) -> Canvas:
+def _canvas(config: Any, usual: pipelines.Usual, layout: str, pixels: int, frames: int) -> Canvas:
     """Return the latents of an image of that height, square, or of the config's proportions.
 
     Raises:

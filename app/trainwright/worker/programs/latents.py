@@ -56,7 +56,8 @@ class Scene:
 
     def size(self, *keys: str) -> int:
         """Return the first of the keys that the configuration gives as a whole number, or 0."""
-        found = (self.config.get(key) for key in keys)
+        found = [self.config.get(key) for key in keys]
+        found = [each[0] if isinstance(each, (list, tuple)) and each else each for each in found]
         return next((each for each in found if type(each) is int), 0)
 
     @property
@@ -89,12 +90,13 @@ class Scene:
         """Return what is denoised, with as many channels."""
         place = (self.canvas.height, self.canvas.width)
         film = (self.canvas.frames, *place)
+        row = self.places + (self.text if "llm_features_dim" in self.config else 0)
         shapes = {
             IMAGE: (channels, *place),
             VIDEO: (channels, *film),
             FRAMES: (film[0], channels, *place),
             LAST: (*film, channels),
-            TOKENS: (self.places, channels),
+            TOKENS: (row, channels),
         }
         return torch.zeros((self.batch, *shapes[self.layout]))
 
@@ -139,6 +141,8 @@ def _noisy(scene: Scene) -> torch.Tensor:
 
 def _text(scene: Scene) -> Any:
     width = scene.size(*TEXT)
+    if "llm_features_dim" in scene.config:  # Ideogram: text and image in one row
+        return scene.words(width, scene.text + scene.places)
     if layers := scene.size("num_text_layers"):
         return torch.zeros((scene.batch, scene.text, layers, width))
     return scene.words(width)
@@ -256,10 +260,43 @@ def _heard(scene: Scene) -> int:
     return round(frames / 24 * rate / scene.size("audio_scale_factor"))
 
 
+def _sound(scene: Scene) -> torch.Tensor | None:
+    """Return the latents of a video's sound, where the model must have it."""
+    if not scene.size("audio_sampling_rate"):
+        return None
+    return torch.zeros((scene.batch, _heard(scene), scene.size("audio_in_channels")))
+
+
 def _positions(scene: Scene) -> torch.Tensor:
     """Return three coordinates of each token of text and image, for all samples or for each."""
     shape = (scene.text + scene.places, 3)
     return torch.zeros((scene.batch, *shape) if "mrope_section" in scene.config else shape)
+
+
+def _row(scene: Scene) -> torch.Tensor:
+    """Return what each token of Ideogram's row is; whose it is has no effect on sizes."""
+    return torch.zeros((scene.batch, scene.text + scene.places), dtype=torch.int64)
+
+
+def _slots(scene: Scene) -> torch.Tensor:
+    """Return which tokens of the text stand for four places of the image, as of Qwen-Image 2.1."""
+    return known.whole([[False] * scene.text + [True] * (scene.places // 4)] * scene.batch)
+
+
+def _turned(scene: Scene) -> list[torch.Tensor]:
+    """Return the cosine and sine of each patch of Hunyuan-DiT."""
+    return [torch.zeros((scene.patches, scene.size("attention_head_dim"))) for _ in range(2)]
+
+
+def _t5(scene: Scene) -> torch.Tensor | None:
+    width = scene.size("cross_attention_dim_t5", "text_embed_dim_t5", "caption_channels")
+    return scene.words(width, scene.size("text_len_t5"))
+
+
+def _llama(scene: Scene) -> torch.Tensor:
+    """Return what each layer of Llama made of the text, for HiDream."""
+    layers = max(scene.config.get("llama_layers") or [0]) + 1
+    return torch.zeros((layers, scene.batch, scene.text, scene.size("caption_channels")))
 
 
 def _axes(scene: Scene) -> list[torch.Tensor]:
@@ -287,17 +324,32 @@ FEEDS: dict[str, Feed] = {
         _mask(scene, scene.usual.second) if scene.size("text_embed_2_dim") else None
     ),
     "text_encoder_layers": _layers,
+    "mask": _mask,
+    "img_mask": _slots,
+    "indicator": _row,
+    "segment_ids": _row,
+    # Hunyuan-DiT's and HiDream's several encoders of text.
+    "timesteps": _time,
+    "encoder_hidden_states_t5": _t5,
+    "encoder_hidden_states_llama3": _llama,
+    "pooled_embeds": lambda scene: scene.vector(scene.size("text_emb_dim")),
+    "text_embedding_mask": _mask,
+    "text_embedding_mask_t5": lambda scene: _mask(scene, scene.size("text_len_t5")),
+    "image_meta_size": lambda scene: scene.vector(6),
+    "style": lambda scene: torch.zeros((scene.batch,), dtype=torch.int64),
     "encoder_hidden_states_image": _seen,
     "image_embeds": _seen_by_siglip,
     "prior_token_id": lambda scene: torch.zeros((scene.batch, scene.patches), dtype=torch.int64),
     "prior_token_drop": lambda scene: known.whole([False] * scene.batch),
     "image_latents": _noisy,
     "image_embeddings": lambda scene: scene.vector(scene.size("cross_attention_dim")),
-    "fps": lambda scene: torch.zeros((scene.batch,)) if "in_visual_dim" not in scene.config else None,
+    "fps": lambda scene: (
+        torch.zeros((scene.batch,)) if "in_visual_dim" not in scene.config else None
+    ),
     "control_hidden_states": lambda scene: scene.latents(scene.size("vace_in_channels")),
     "pose_hidden_states": _pose,
     "face_pixel_values": _face,
-    "audio_hidden_states": lambda scene: scene.words(scene.size("audio_in_channels"), _heard(scene)),
+    "audio_hidden_states": _sound,
     "audio_encoder_hidden_states": _text,
     "audio_encoder_attention_mask": _mask,
     "audio_num_frames": lambda scene: _heard(scene),
@@ -313,7 +365,9 @@ FEEDS: dict[str, Feed] = {
     "added_cond_kwargs": _added,
     "added_time_ids": lambda scene: scene.vector(3),
     "padding_mask": _padding,
-    "image_rotary_emb": _rotary,
+    "image_rotary_emb": lambda scene: (
+        _turned(scene) if "text_len_t5" in scene.config else _rotary(scene)
+    ),
     "visual_rope_pos": _axes,
     "text_rope_pos": lambda scene: torch.arange(scene.text),
     "position_ids": _positions,
@@ -332,6 +386,8 @@ FEEDS: dict[str, Feed] = {
     "micro_conds": lambda scene: scene.vector(5),
 }
 """Parameter of forward -> what it is given."""
+ALWAYS = {"text_embedding_mask", "text_embedding_mask_t5"}
+"""Masks that Hunyuan-DiT's forward calls optional and cannot do without."""
 
 
 def lacking(model: Any) -> list[str]:
@@ -350,13 +406,13 @@ def feed(model: Any, scene: Scene) -> dict[str, Any]:
     """
     given: dict[str, Any] = {}
     for each in inspect.signature(model.forward).parameters.values():
-        masks = "mask" in each.name and each.default is not each.empty
+        needed = each.default is each.empty or each.name in ALWAYS
+        masks = "mask" in each.name and not needed
         if each.name not in FEEDS or (masks and not scene.usual.gives(each.name)):
             continue
         value = FEEDS[each.name](scene)
         if isinstance(value, torch.Tensor) and each.name == "timestep":
             value = value.long() if "int" in str(each.annotation) else value
-        if value is not None:
+        if value is not None or each.default is each.empty:
             given[each.name] = value
     return given
-

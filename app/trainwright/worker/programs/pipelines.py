@@ -16,7 +16,9 @@ _LENGTHS = tuple(
     for key in ("max_sequence_length", "tokenizer_max_length", "max_length")
 )
 _SECOND = re.compile(r"tokenizer_2_max_length = (\d+)")
-_SCALE = re.compile(r"self\.(vae_\w*(?:scale|compression)\w*) ?= ?(?:[^=]{0,200}?\belse )?(\d+)\s*[\n)]")
+_SCALE = re.compile(
+    r"self\.(vae_\w*(?:scale|compression)\w*) ?= ?(?:[^=]{0,200}?\belse )?(\d+)\s*[\n)]"
+)
 _DECODES = re.compile("vae|movq")
 _BOTH = "[clip_prompt_embeds, t5_prompt_embed]"
 """How the pipeline of Stable Diffusion 3 puts two encoders' texts behind each other."""
@@ -33,7 +35,8 @@ class Usual:
     frames: int = 1
     """For each latent frame after the first."""
     packing: int = 2
-    """Latents a side of a token, where the pipeline and not the model makes tokens of latents."""
+    """Latents a side of a token, where the pipeline and not the model makes tokens of latents: two
+    of those that stand for 8 pixels, one of those that stand for more."""
     second: int = 256
     """Tokens of a second text encoder; HunyuanVideo 1.5's where the source says nothing."""
     source: str = ""
@@ -56,7 +59,7 @@ def usual(diffusers: Any, name: str) -> Usual:
         text=int(lengths[-named] if lengths else CLIP_TOKENS) + CLIP_TOKENS * (_BOTH in source),
         pixels=PIXELS.get(name, pixels),
         frames=temporal[0] if temporal else 1,
-        packing=1 if "no_patch" in source else 2,
+        packing=2 if PIXELS.get(name, pixels) == 8 else 1,
         second=int(found[1]) if (found := _SECOND.search(source)) else Usual.second,
         source=source,
     )
