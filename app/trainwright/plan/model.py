@@ -195,11 +195,11 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
     film = VIDEO.search(name) is not None
     unit = OTHER_PIXELS.get(name, LATENT_PIXELS)
     side = config.get("sample_height", config.get("sample_size"))
-    given = isinstance(side, int) and 1 <= side <= 2048
+    size = side if isinstance(side, int) and 1 <= side <= 2048 else 0
     frames = config.get("sample_frames") if "temporal_compression_ratio" in config else None
     timed = isinstance(frames, int) and 1 <= frames <= 10_000
     usual = Inputs(
-        image_size=side * unit if given else USUAL_FILM if film else USUAL_CANVAS,
+        image_size=size * unit or (USUAL_FILM if film else USUAL_CANVAS),
         frames=frames if timed else _frames(config) if film else None,
     )
     return Model(
@@ -209,7 +209,7 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
         has_image=True,
         usual=usual,
         longest=None,
-        assumed=film and not (given and timed),
+        assumed=film and not (size and timed),
         notes=taken_for_granted(config),
     )
 

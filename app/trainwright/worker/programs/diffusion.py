@@ -33,7 +33,7 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     fields = read_config(Path(path))
     diffusers = package("diffusers", "diffusers")
     name = str(fields.get("_class_name", "UNet2DConditionModel"))
-    kind = getattr(diffusers, name, None)
+    kind: Any = getattr(diffusers, name, None)
     if not inspect.isclass(kind) or not kind.__module__.startswith(KINDS) or not _denoises(kind):
         raise Refusal("worker.denoiser-unknown", architecture=name)
     check_config(fields, path)
@@ -51,9 +51,9 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     return _subject(model, name, pipelines.usual(diffusers, name), spec)
 
 
-def _denoises(kind: type) -> bool:
+def _denoises(kind: Any) -> bool:
     """Return whether a class is told how far the noise is; codes are masked and need not."""
-    taken = inspect.signature(kind.forward).parameters  # type: ignore[attr-defined]
+    taken = inspect.signature(kind.forward).parameters
     return any(name == "t" or name.startswith(("timestep", "micro_conds")) for name in taken)
 
 

@@ -9,7 +9,7 @@ CLIP_TOKENS = 77
 """Context of CLIP, the text encoder of pipelines that name no length."""
 PIXELS = {"UNet2DConditionModel": 8, "UVit2DModel": 16, "BriaTransformer2DModel": 8}
 """Pixels a latent: of a class that pipelines with and without latents share (the VAE of Stable
-Diffusion), and of two whose pipelines count otherwise: aMUSEd's VQ-GAN, and Bria with its packing."""
+Diffusion), and of two whose pipelines count otherwise: aMUSEd's VQ-GAN, and Bria's packed ones."""
 
 _LENGTHS = tuple(
     re.compile(rf"{key}(?:: int)? ?= ?(\d+)")
@@ -49,18 +49,19 @@ class Usual:
 def usual(diffusers: Any, name: str) -> Usual:
     """Return what the pipeline that denoises with a class takes for granted."""
     source = _source(Path(diffusers.__file__).parent, name)
-    lengths = next((found for each in _LENGTHS if (found := each.findall(source))), [])
+    lengths = next((got for each in _LENGTHS if (got := each.findall(source))), [])
     named = bool(_LENGTHS[0].search(source))
     scales = _SCALE.findall(source)
     spatial = [int(number) for key, number in scales if "temporal" not in key]
     temporal = [int(number) for key, number in scales if "temporal" in key]
     pixels = spatial[0] if spatial else 8 if _DECODES.search(source) or not source else 1
+    second = _SECOND.search(source)
     return Usual(
         text=int(lengths[-named] if lengths else CLIP_TOKENS) + CLIP_TOKENS * (_BOTH in source),
         pixels=PIXELS.get(name, pixels),
         frames=temporal[0] if temporal else 1,
         packing=2 if PIXELS.get(name, pixels) == 8 else 1,
-        second=int(found[1]) if (found := _SECOND.search(source)) else Usual.second,
+        second=int(second[1]) if second else Usual.second,
         source=source,
     )
 
