@@ -3,8 +3,9 @@
 ``python scripts/coverage.py [LIBRARY ...]`` takes a seeded sample of the trainable classes of
 transformers and of the denoisers of diffusers, and one model of each sampled family of timm, all
 with their own default configuration, those of transformers and diffusers in two layers. Each goes
-the way of a plan: resolved, traced once, and its parameters compared with those of the class on the meta device.
-``--sample 0`` takes all. Exit status 1: a model ended in an error of Python's or in a wrong count.
+the way of a plan: resolved, traced once, and its parameters compared with those of the class on the
+meta device. ``--sample 0`` takes all. Exit status 1: a model ended in an error of Python's or in a
+wrong count.
 """
 
 import argparse
