@@ -93,7 +93,7 @@ CASES = {
         "_class_name": "Kandinsky5Transformer3DModel", "in_text_dim": 96, "in_text_dim2": 64,
         "time_dim": 64, "model_dim": 128, "ff_dim": 256, "num_text_blocks": 1,
         "num_visual_blocks": 2, "axes_dims": [8, 12, 12],
-    }, FILM, ONE),
+    }, FILM | BUILT, ONE),
     "cosmos": ({
         "_class_name": "CosmosTransformer3DModel", "in_channels": 4, "out_channels": 4,
         "num_layers": 3, "text_embed_dim": 96, "adaln_lora_dim": 32, "max_size": [16, 32, 32],

@@ -145,7 +145,7 @@ def test_whisper_hears_thirty_seconds_and_wav2vec_twenty_milliseconds_a_step(bui
 )
 def test_a_size_that_the_network_cannot_take_is_refused_with_what_works(refusal, id, options, says):
     line = refusal(id, **options).replace(",", "")
-    assert says in line
+    assert says.replace(",", "") in line
     assert line.startswith(("workload.inputs.", "settings."))
 
 

@@ -34,7 +34,7 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     diffusers = package("diffusers", "diffusers")
     name = str(fields.get("_class_name", "UNet2DConditionModel"))
     kind: Any = getattr(diffusers, name, None)
-    if not inspect.isclass(kind) or not kind.__module__.startswith(KINDS) or not _denoises(kind):
+    if not _denoises(kind):
         raise Refusal("worker.denoiser-unknown", architecture=name)
     check_config(fields, path)
     try:
@@ -52,8 +52,10 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
 
 
 def _denoises(kind: Any) -> bool:
-    """Return whether a class is told how far the noise is; codes are masked and need not."""
-    taken = inspect.signature(kind.forward).parameters
+    """Return whether a class is a denoiser: one that is told how far the noise is, or of codes."""
+    if not inspect.isclass(kind) or not kind.__module__.startswith(KINDS):
+        return False
+    taken = inspect.signature(kind.forward).parameters  # type: ignore[attr-defined]
     return any(name == "t" or name.startswith(("timestep", "micro_conds")) for name in taken)
 
 

@@ -143,6 +143,8 @@ def _text(scene: Scene) -> Any:
     width = scene.size(*TEXT)
     if "llm_features_dim" in scene.config:  # Ideogram: text and image in one row
         return scene.words(width, scene.text + scene.places)
+    if "motion_max_seq_length" in scene.config:  # AnimateDiff's pipeline repeats it a frame
+        return torch.zeros((scene.batch * scene.canvas.frames, scene.text, width))
     if layers := scene.size("num_text_layers"):
         return torch.zeros((scene.batch, scene.text, layers, width))
     return scene.words(width)
@@ -343,9 +345,7 @@ FEEDS: dict[str, Feed] = {
     "prior_token_drop": lambda scene: known.whole([False] * scene.batch),
     "image_latents": _noisy,
     "image_embeddings": lambda scene: scene.vector(scene.size("cross_attention_dim")),
-    "fps": lambda scene: (
-        torch.zeros((scene.batch,)) if "in_visual_dim" not in scene.config else None
-    ),
+    "fps": _time,
     "control_hidden_states": lambda scene: scene.latents(scene.size("vace_in_channels")),
     "pose_hidden_states": _pose,
     "face_pixel_values": _face,
@@ -402,13 +402,14 @@ def lacking(model: Any) -> list[str]:
 def feed(model: Any, scene: Scene) -> dict[str, Any]:
     """Return the arguments of forward.
 
-    A mask of the text is given where forward cannot do without or the pipeline gives it.
+    A mask of the text is given where forward cannot do without or the pipeline gives it, frames a
+    second only where it cannot do without.
     """
     given: dict[str, Any] = {}
     for each in inspect.signature(model.forward).parameters.values():
         needed = each.default is each.empty or each.name in ALWAYS
-        masks = "mask" in each.name and not needed
-        if each.name not in FEEDS or (masks and not scene.usual.gives(each.name)):
+        spared = "mask" in each.name and not scene.usual.gives(each.name)
+        if each.name not in FEEDS or (not needed and (spared or each.name == "fps")):
             continue
         value = FEEDS[each.name](scene)
         if isinstance(value, torch.Tensor) and each.name == "timestep":
