@@ -52,7 +52,9 @@ DENOISER_SIZES: dict[str, dict[str, Any]] = {
         "num_activated_experts": 2, "axes_dims_rope": [64, 32, 32], "max_resolution": [128, 128],
         "llama_layers": [0, 1, 2, 3],
     },
-    "HunyuanDiT2DModel": {"in_channels": 4, "patch_size": 2, "sample_size": 128},
+    "HunyuanDiT2DModel": {
+        "in_channels": 4, "patch_size": 2, "sample_size": 128, "hidden_size": 1408,
+    },
     "LatteTransformer3DModel": {
         "in_channels": 4, "out_channels": 8, "patch_size": 2, "attention_head_dim": 72,
         "cross_attention_dim": 1152, "caption_channels": 4096, "norm_type": "ada_norm_single",

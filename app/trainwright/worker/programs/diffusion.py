@@ -4,7 +4,9 @@ What is trained is the denoiser. The inputs are latents and text embeddings: whe
 computed ahead, the VAE and the text encoders are on the GPU too, frozen, and come on top.
 """
 
+import contextlib
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import torch.nn.functional as F  # noqa: N812
 from config import check_config, read_config
 from latents import Canvas, Scene
 from refusal import Refusal
-from subject import Subject, check_multiple, package
+from subject import Subject, check_multiple, first_line, package
 
 KINDS = ("diffusers.models.transformers.", "diffusers.models.unets.")
 """Modules of denoisers; VAEs, text encoders and ControlNets live elsewhere."""
@@ -45,10 +47,27 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
         found = blame.of_key(error, fields, path, None, kind.from_config)
         raise found or blame.of_values(error, path) from error
     if lacks := latents.lacking(model):
-        raise Refusal("worker.denoiser-inputs", architecture=name, inputs=", ".join(lacks))
+        raise Refusal("worker.class-wants", name=name, inputs=", ".join(lacks))
     if spec["kernel"] == "eager":
         _be_eager(model, name)
     return _subject(model, name, pipelines.usual(diffusers, name), spec)
+
+
+@contextlib.contextmanager
+def blaming(spec: dict[str, Any]) -> Iterator[None]:
+    """Turn what goes wrong while a denoiser runs into a line about its class.
+
+    Raises:
+        Refusal: in place of any exception of the class itself.
+    """
+    try:
+        yield
+    except (Refusal, MemoryError):
+        raise
+    except Exception as error:
+        if (path := spec["model"].get("diffusers")) is None:
+            raise
+        raise Refusal("worker.class-fails", file=path, reason=first_line(error)) from error
 
 
 def _denoises(kind: Any) -> bool:

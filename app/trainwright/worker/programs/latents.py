@@ -106,7 +106,7 @@ def layout(model: Any, channels: int) -> str:
     taken, config = inspect.signature(model.forward).parameters, model.config
     own = [each for each in model.children() if isinstance(each, nn.Linear)]
     embeds = any(each.in_features == channels for each in own[:1])
-    if embeds or {"img_ids", "img_shapes"} & taken.keys():
+    if embeds or ({"img_ids", "img_shapes"} & taken.keys() and "img_sizes" not in taken):
         return TOKENS
     if "visual_rope_pos" in taken:
         return LAST
@@ -136,7 +136,9 @@ def patch(config: Any) -> int:
 
 
 def _noisy(scene: Scene) -> torch.Tensor:
-    return scene.latents(scene.size(*CHANNELS))
+    """Return what is denoised; Kandinsky's has a first frame and its mask behind it."""
+    channels = scene.size(*CHANNELS)
+    return scene.latents(2 * channels + 1 if scene.config.get("visual_cond") else channels)
 
 
 def _text(scene: Scene) -> Any:
@@ -145,6 +147,8 @@ def _text(scene: Scene) -> Any:
         return scene.words(width, scene.text + scene.places)
     if "motion_max_seq_length" in scene.config:  # AnimateDiff's pipeline repeats it a frame
         return torch.zeros((scene.batch * scene.canvas.frames, scene.text, width))
+    if (blocks := scene.config.get("injection_layer_ids")) is not None:  # Bria's FIBO 2
+        return torch.zeros((scene.batch, 1 + len(blocks), scene.text, width))
     if layers := scene.size("num_text_layers"):
         return torch.zeros((scene.batch, scene.text, layers, width))
     return scene.words(width)
@@ -280,11 +284,6 @@ def _row(scene: Scene) -> torch.Tensor:
     return torch.zeros((scene.batch, scene.text + scene.places), dtype=torch.int64)
 
 
-def _slots(scene: Scene) -> torch.Tensor:
-    """Return which tokens of the text stand for four places of the image, as of Qwen-Image 2.1."""
-    return known.whole([[False] * scene.text + [True] * (scene.places // 4)] * scene.batch)
-
-
 def _turned(scene: Scene) -> list[torch.Tensor]:
     """Return the cosine and sine of each patch of Hunyuan-DiT."""
     return [torch.zeros((scene.patches, scene.size("attention_head_dim"))) for _ in range(2)]
@@ -327,7 +326,6 @@ FEEDS: dict[str, Feed] = {
     ),
     "text_encoder_layers": _layers,
     "mask": _mask,
-    "img_mask": _slots,
     "indicator": _row,
     "segment_ids": _row,
     # Hunyuan-DiT's and HiDream's several encoders of text.
@@ -386,8 +384,8 @@ FEEDS: dict[str, Feed] = {
     "micro_conds": lambda scene: scene.vector(5),
 }
 """Parameter of forward -> what it is given."""
-ALWAYS = {"text_embedding_mask", "text_embedding_mask_t5"}
-"""Masks that Hunyuan-DiT's forward calls optional and cannot do without."""
+ALWAYS = {"text_embedding_mask", "text_embedding_mask_t5", "encoder_attention_mask_2"}
+"""Masks that the forward of Hunyuan's models calls optional and cannot do without."""
 
 
 def lacking(model: Any) -> list[str]:
