@@ -215,9 +215,9 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
 
 
 def _frames(config: dict[str, Any]) -> int:
-    """Return the frames of a video whose configuration gives none."""
-    longest = config.get("motion_max_seq_length")  # AnimateDiff's table of positions
-    return max(1, min(longest, USUAL_FRAMES)) if isinstance(longest, int) else USUAL_FRAMES
+    """Return the frames of a video: those of CogVideoX, or of AnimateDiff's or Latte's table."""
+    tables = (config.get(key) for key in ("motion_max_seq_length", "video_length"))
+    return min([USUAL_FRAMES, *(each for each in tables if isinstance(each, int) and each > 0)])
 
 
 def model_config(path: Path) -> tuple[dict[str, Any], bytes]:

@@ -180,8 +180,10 @@ def _guidance(scene: Scene) -> torch.Tensor | None:
     return torch.zeros((scene.batch,)) if scene.config.get("guidance_embeds") else None
 
 
-def _ids(places: int, scene: Scene) -> torch.Tensor:
+def _ids(places: int, scene: Scene) -> torch.Tensor | None:
     """Return positions: with three axes the same for all samples, FLUX.2's four of each."""
+    if scene.layout != TOKENS:  # HiDream makes them itself
+        return None
     axes = len(scene.config.get("axes_dims_rope") or scene.config.get("axes_dims"))
     each = axes > 3 and "timestep_guidance_channels" in scene.config
     return torch.zeros((scene.batch, places, axes) if each else (places, axes))
