@@ -180,10 +180,12 @@ def _counts(value: Any) -> bool:
 
 
 def of_timm(name: str, _folder: Path) -> tuple[dict[str, Any], int]:
-    """Return how a plan names the model, and its parameters."""
+    """Return how a plan names the model, and its parameters, with a classifier as it is trained."""
     import timm
 
-    return {"timm": name}, parameters(lambda: timm.create_model(name))
+    usual = timm.get_pretrained_cfg(name)
+    options = {"num_classes": 1000} if usual is not None and not usual.num_classes else {}
+    return {"timm": name}, parameters(lambda: timm.create_model(name, **options))
 
 
 LIBRARIES: dict[str, tuple[Callable[[], Iterator[str]], Callable[[str, Path], Any]]] = {

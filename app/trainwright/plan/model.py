@@ -111,7 +111,7 @@ def model_of(source: ModelSource, task: str, given: Inputs) -> Model:
         return _hf(Path(source.hf))
     if source.timm is not None:
         definition = store.digest(f"timm:{source.timm}".encode())
-        usual = Inputs(image_size=USUAL_IMAGE)
+        usual = Inputs(image_size=_named_size(source.timm))
         return Model((("timm", source.timm),), definition, False, True, usual, None, True)
     if source.pt2 is not None:
         sha256 = program_hash(Path(source.pt2), "model.pt2")
@@ -212,6 +212,16 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
         assumed=film and not (size and timed),
         notes=taken_for_granted(config),
     )
+
+
+def _named_size(name: str) -> int:
+    """Return the pixels a side that a name of timm ends in, ``cait_m36_384``, else the usual ones.
+
+    Numbers of RegNets and ResNets are of operations and layers.
+    """
+    found = re.search(r"_(?:\d+to)?(\d{3})$", name.partition(".")[0])
+    size = int(found[1]) if found and not name.startswith(("regnet", "resnet")) else USUAL_IMAGE
+    return size if size >= 160 and (size % 16 == 0 or size % 14 == 0) else USUAL_IMAGE
 
 
 def _frames(config: dict[str, Any]) -> int:

@@ -351,6 +351,22 @@ def test_a_denoiser_has_its_own_size_and_a_video_frames_that_are_called_assumed(
     assert ("workload.inputs.frames" in said) == (frames is not None)
 
 
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("cait_m36_384", 384),
+        ("swinv2_base_window12to16_192to256", 256),
+        ("eva02_large_patch14_448", 448),
+        ("resnet50", 224),
+        ("regnety_320", 224),
+        ("resnetv2_101", 224),
+    ],
+)
+def test_a_model_of_timm_has_the_size_in_its_name(name: str, size: int) -> None:
+    values = {"model": {"timm": name}, "workload__task": "full", "workload__lora": None}
+    assert ask(plan(**values, workload__inputs={})).inputs.image_size == size
+
+
 def test_positions_that_hold_no_token_are_not_offered() -> None:
     # RoBERTa's table has 514 rows; its tokenizer's model_max_length is 512.
     roberta = {
