@@ -2,15 +2,16 @@
 
 ``python scripts/coverage.py [LIBRARY ...]`` takes a seeded sample of the trainable classes of
 transformers and of the denoisers of diffusers, and one model of each sampled family of timm, all
-with their own default configuration, transformers' in two layers. Each goes the way of a plan:
-resolved, traced once, and its parameters compared with those of the class on the meta device.
-``--sample 0`` takes all. ``--real N`` runs a step of N of transformers' answered classes on the
-CPU, and compares its peak of memory. Exit status 1: a model ended in an error of Python's, in a
-wrong count, or too many peaks differ.
+with their own default configuration, those of transformers and diffusers in two layers. Each goes
+the way of a plan: resolved, traced once, and its parameters compared with those of the class on the
+meta device. ``--sample 0`` takes all. ``--real N`` runs a step of N of transformers' answered
+classes on the CPU, and compares its peak of memory. Exit status 1: a model ended in an error of
+Python's, in a wrong count, or too many peaks differ.
 """
 
 import argparse
 import gzip
+import inspect
 import json
 import multiprocessing
 import random
@@ -42,6 +43,29 @@ LAYERS, LENGTH = 2, 64
 """Of transformers' models, to be quick: which way a model takes does not depend on them."""
 DEPTHS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers",
           "decoder_layers", "num_encoder_layers", "num_decoder_layers")  # fmt: skip
+DENOISER_DEPTHS = ("num_layers", "num_single_layers", "num_single_dit_layers", "num_mmdit_layers",
+                   "num_visual_blocks", "num_text_blocks", "num_hidden_layers", "n_layers",
+                   "num_double_stream_layers", "depth", "nlayers", "dit_depth")  # fmt: skip
+"""Of diffusers', cut to as few layers."""
+DENOISER_SIZES: dict[str, dict[str, Any]] = {
+    "DreamLiteTransformer2DModel": {"in_channels": 320, "cross_attention_dim": 2048},
+    "EasyAnimateTransformer3DModel": {"in_channels": 16, "out_channels": 16, "patch_size": 2},
+    "HiDreamImageTransformer2DModel": {
+        "in_channels": 16, "out_channels": 16, "patch_size": 2, "num_layers": 2,
+        "num_single_layers": 2, "attention_head_dim": 128, "num_attention_heads": 20,
+        "caption_channels": [4096, 4096], "text_emb_dim": 2048, "num_routed_experts": 4,
+        "num_activated_experts": 2, "axes_dims_rope": [64, 32, 32], "max_resolution": [128, 128],
+        "llama_layers": [0, 1, 2, 3],
+    },
+    "HunyuanDiT2DModel": {
+        "in_channels": 4, "patch_size": 2, "sample_size": 128, "hidden_size": 1408,
+    },
+    "LatteTransformer3DModel": {
+        "in_channels": 4, "out_channels": 8, "patch_size": 2, "attention_head_dim": 72,
+        "cross_attention_dim": 1152, "caption_channels": 4096, "norm_type": "ada_norm_single",
+    },
+}  # fmt: skip
+"""What classes of diffusers cannot be built without, from their models' own ``config.json``."""
 SHALLOW = tuple(
     f"worker.{id}" for id in ("config-key", "config-value", "config-values", "class-fails")
 )
@@ -142,17 +166,31 @@ def of_diffusers(name: str, folder: Path) -> tuple[dict[str, Any], int]:
     import diffusers
     import torch
 
+    kind = getattr(diffusers, name)
+    given = DENOISER_SIZES.get(name, {})
+    usual = {key: each.default for key, each in inspect.signature(kind).parameters.items()} | given
+    few = {key: LAYERS for key in DENOISER_DEPTHS if _counts(usual.get(key))}
     with torch.device("meta"):
-        model = getattr(diffusers, name)()
+        try:
+            model = kind(**given | few)
+        except Exception:  # some depths only go together as they are
+            model = kind(**given)
     fields = dict(model.config) | {"_class_name": name}
     return {"hf": written(json.loads(json.dumps(fields, default=list)), folder)}, counted(model)
 
 
+def _counts(value: Any) -> bool:
+    """Return whether a value is a number of layers that can be cut."""
+    return type(value) is int and value > LAYERS
+
+
 def of_timm(name: str, _folder: Path) -> tuple[dict[str, Any], int]:
-    """Return how a plan names the model, and its parameters."""
+    """Return how a plan names the model, and its parameters, with a classifier as it is trained."""
     import timm
 
-    return {"timm": name}, parameters(lambda: timm.create_model(name))
+    usual = timm.get_pretrained_cfg(name)
+    options = {"num_classes": 1000} if usual is not None and not usual.num_classes else {}
+    return {"timm": name}, parameters(lambda: timm.create_model(name, **options))
 
 
 LIBRARIES: dict[str, tuple[Callable[[], Iterator[str]], Callable[[str, Path], Any]]] = {

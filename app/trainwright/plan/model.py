@@ -1,6 +1,7 @@
 """The model of a plan: what it is called, its inputs, and what its files say of it."""
 
 import json
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,10 +28,15 @@ USUAL_PROMPT = 512
 USUAL_ANSWER = 128
 """What is assumed where neither plan nor preset says; the report tells."""
 
-LATENT_PIXELS, CODE_PIXELS = 8, 16
-"""Pixels a latent or a code stands for, in whose numbers a denoiser's config gives its size."""
-USUAL_CANVAS = 1024
-"""Pixels a side of denoisers that give none: FLUX's own default."""
+LATENT_PIXELS = 8
+OTHER_PIXELS = {"UVit2DModel": 16, "SanaTransformer2DModel": 32, "UNet2DModel": 1}
+"""Pixels a latent or a code stands for, in whose numbers a denoiser's config gives its size:
+of most, and by class (the pipelines of diffusers; an unconditional U-Net sees pixels)."""
+USUAL_CANVAS, USUAL_FILM, USUAL_FRAMES = 1024, 512, 49
+"""Pixels a side of denoisers that give none: FLUX's own default, and for videos an assumed one
+with the frames of CogVideoX, which fit those that count 4, 6 or 8 frames for a latent."""
+VIDEO = re.compile("3D|Video|Motion|SpatioTemporal|I2VGen")
+"""Classes of diffusers that denoise videos; ``worker/programs/latents.py`` has the same."""
 
 COUNT_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta")
 """Model types whose position table has a padding entry (``create_position_ids_from_input_ids``)."""
@@ -105,7 +111,7 @@ def model_of(source: ModelSource, task: str, given: Inputs) -> Model:
         return _hf(Path(source.hf))
     if source.timm is not None:
         definition = store.digest(f"timm:{source.timm}".encode())
-        usual = Inputs(image_size=USUAL_IMAGE)
+        usual = Inputs(image_size=_named_size(source.timm))
         return Model((("timm", source.timm),), definition, False, True, usual, None, True)
     if source.pt2 is not None:
         sha256 = program_hash(Path(source.pt2), "model.pt2")
@@ -185,13 +191,16 @@ def _hf(path: Path) -> Model:
 
 def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
     """Return a model of diffusers, whose config says how many latents it was made for."""
-    unit = CODE_PIXELS if config["_class_name"] == "UVit2DModel" else LATENT_PIXELS
+    name = str(config["_class_name"])
+    film = VIDEO.search(name) is not None
+    unit = OTHER_PIXELS.get(name, LATENT_PIXELS)
     side = config.get("sample_height", config.get("sample_size"))
-    pixels = side * unit if isinstance(side, int) and 1 <= side <= 2048 else USUAL_CANVAS
-    frames = config.get("sample_frames")
+    size = side if isinstance(side, int) and 1 <= side <= 2048 else 0
+    frames = config.get("sample_frames") if "temporal_compression_ratio" in config else None
+    timed = isinstance(frames, int) and 1 <= frames <= 10_000
     usual = Inputs(
-        image_size=pixels,
-        frames=frames if isinstance(frames, int) and 1 <= frames <= 10_000 else None,
+        image_size=size * unit or (USUAL_FILM if film else USUAL_CANVAS),
+        frames=frames if timed else _frames(config) if film else None,
     )
     return Model(
         pairs=(("diffusers", str(file)),),
@@ -200,9 +209,25 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
         has_image=True,
         usual=usual,
         longest=None,
-        assumed=False,
+        assumed=film and not (size and timed),
         notes=taken_for_granted(config),
     )
+
+
+def _named_size(name: str) -> int:
+    """Return the pixels a side that a name of timm ends in, ``cait_m36_384``, else the usual ones.
+
+    Numbers of RegNets and ResNets are of operations and layers.
+    """
+    found = re.search(r"_(?:\d+to)?(\d{3})$", name.partition(".")[0])
+    size = int(found[1]) if found and not name.startswith(("regnet", "resnet")) else USUAL_IMAGE
+    return size if size >= 160 and (size % 16 == 0 or size % 14 == 0) else USUAL_IMAGE
+
+
+def _frames(config: dict[str, Any]) -> int:
+    """Return the frames of a video: those of CogVideoX, or of AnimateDiff's or Latte's table."""
+    tables = (config.get(key) for key in ("motion_max_seq_length", "video_length"))
+    return min([USUAL_FRAMES, *(each for each in tables if isinstance(each, int) and each > 0)])
 
 
 def model_config(path: Path) -> tuple[dict[str, Any], bytes]:

@@ -242,7 +242,7 @@ def _check_image(inputs: Inputs, model: Model) -> None:
 def _assumptions(given: Inputs, inputs: Inputs, model: Model) -> list[Message]:
     """Return a note for each input that is our guess and neither plan's nor preset's."""
     ours = {"prompt_tokens", "new_tokens"} | (
-        {"sequence_length", "image_size"} if model.assumed else set()
+        {"sequence_length", "image_size", "frames"} if model.assumed else set()
     )
     return [
         Message.of("plan.note.assumed-input", key=f"workload.inputs.{name}", value=value)

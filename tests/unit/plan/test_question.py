@@ -332,6 +332,41 @@ def test_a_denoiser_may_come_from_its_own_config(tmp_path: Path) -> None:
     assert found.inputs.image_size == 256
 
 
+@pytest.mark.parametrize(
+    ("content", "size", "frames"),
+    [
+        ({"_class_name": "WanTransformer3DModel"}, 512, 49),
+        ({"_class_name": "AllegroTransformer3DModel", "sample_height": 90}, 720, 49),
+        ({"_class_name": "UNetMotionModel", "motion_max_seq_length": 32}, 512, 32),
+        ({"_class_name": "SanaTransformer2DModel", "sample_size": 32}, 1024, None),
+        ({"_class_name": "UNet2DModel", "sample_size": 64}, 64, None),
+    ],
+)
+def test_a_denoiser_has_its_own_size_and_a_video_frames_that_are_called_assumed(
+    tmp_path: Path, content: dict[str, Any], size: int, frames: int | None
+) -> None:
+    found = ask(with_keys(config(tmp_path, content), {"workload.task": "full"}))
+    assert (found.inputs.image_size, found.inputs.frames) == (size, frames)
+    said = [note.values["key"] for note in found.notes if note.id == "plan.note.assumed-input"]
+    assert ("workload.inputs.frames" in said) == (frames is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("cait_m36_384", 384),
+        ("swinv2_base_window12to16_192to256", 256),
+        ("eva02_large_patch14_448", 448),
+        ("resnet50", 224),
+        ("regnety_320", 224),
+        ("resnetv2_101", 224),
+    ],
+)
+def test_a_model_of_timm_has_the_size_in_its_name(name: str, size: int) -> None:
+    values = {"model": {"timm": name}, "workload__task": "full", "workload__lora": None}
+    assert ask(plan(**values, workload__inputs={})).inputs.image_size == size
+
+
 def test_positions_that_hold_no_token_are_not_offered() -> None:
     # RoBERTa's table has 514 rows; its tokenizer's model_max_length is 512.
     roberta = {

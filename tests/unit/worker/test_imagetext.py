@@ -148,7 +148,7 @@ def test_tiles_are_those_of_the_processor(imagetext):
         return
     processor = transformers.Llama4ImageProcessor()
     made = {side: processor(images=[torch.zeros(3, side, side)]) for side in TILES}
-    assert {side: len(one["pixel_values"]) for side, one in made.items()} == TILES
+    assert {side: len(one["pixel_values"][0]) for side, one in made.items()} == TILES
 
 
 def test_tokens_of_scaled_images_are_those_of_the_configuration(build):

@@ -11,6 +11,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import denoiser_cases
 import numpy as np
 import pytest
 
@@ -454,11 +455,17 @@ if find_spec("timm") is not None:
     CASES["deeplab"] = ({"builtin": "deeplabv3plus-r50"}, {"image_size": 64}, (8, 0))
     swin = {"timm": "swin_tiny_patch4_window7_224"}
     CASES["swin"] = (swin, {"image_size": 64}, (4, 0))
+CASES |= {
+    name: case
+    for name, case in denoiser_cases.CASES.items()
+    if name not in denoiser_cases.CONVOLUTIONS
+}
 if find_spec("diffusers") is None:
     CASES = {name: case for name, case in CASES.items() if "_class_name" not in case[0]}
 SCRATCH = {
     "resnet18": "convolutions unfold their input (im2col) on the CPU",
     "swin-masked": "so does the one that makes the patches",
+    "wan-from-image": "and the one of three dimensions",
 }
 """Cases where a CPU kernel takes memory of its own: 2 % there, 0.5 % elsewhere."""
 

@@ -66,7 +66,11 @@ def real(spec):
     kernels = [SDPBackend.MATH] if spec["kernel"] == "math" else list(BACKENDS)
     memory = torch.profiler.profile(activities=activities, profile_memory=True)
     with sdpa_kernel(kernels), memory as profiler:
-        model.to_empty(device="cpu")  # torch gives shared weights a place for each user
+        if spec.get("built"):  # by diffusers itself, whose tables of positions are no buffers
+            model = type(model).from_config(model.config)
+            model.train()
+        else:
+            model.to_empty(device="cpu")  # torch gives shared weights a place for each user
         if hasattr(model, "tie_weights"):
             model.tie_weights()
         with torch.no_grad():
@@ -112,7 +116,9 @@ def copied(host):
     def copy(value):
         if isinstance(value, dict):
             return {name: copy(item) for name, item in value.items()}
-        return [copy(item) for item in value] if isinstance(value, list) else value.clone()
+        if isinstance(value, list | tuple):
+            return type(value)(map(copy, value))
+        return value.clone() if isinstance(value, torch.Tensor) else value
 
     return step.Batch(copy(host.inputs), copy(host.labels))
 

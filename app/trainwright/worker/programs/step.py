@@ -356,8 +356,10 @@ def to_device(batch: Batch, device: torch.device | str, settings: StepSettings) 
     def move(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: move(item) for name, item in value.items()}
-        if isinstance(value, list):
-            return [move(item) for item in value]
+        if isinstance(value, list | tuple):
+            return type(value)(map(move, value))
+        if not isinstance(value, torch.Tensor):
+            return value
         options: dict[str, Any] = {"non_blocking": True}
         if settings.precision in PURE and value.is_floating_point():
             options["dtype"] = PURE[settings.precision]
@@ -395,7 +397,8 @@ def micro_step(
 
     ``held`` is where a loop holds what the model returned; ``before_backward`` is called then.
     """
-    device = next(iter(batch.inputs.values())).device.type
+    tensors = (value for value in batch.inputs.values() if isinstance(value, torch.Tensor))
+    device = next(tensors).device.type
     held = [] if held is None else held
     keeps = settings.output_kept != "no"
     with autocast(settings, device):

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import attention
+import diffusion
 import experts
 import factory
 import huggingface
@@ -39,7 +40,7 @@ def trace(spec: dict[str, Any], say: Say) -> dict[str, Any]:
     if spec.get("method", {}).get("softmax_inputs"):
         attention.keep_softmax_inputs()
     say(0.05, "worker.building")
-    with factory.blaming(spec), huggingface.blaming(spec):
+    with factory.blaming(spec), huggingface.blaming(spec), diffusion.blaming(spec):
         run = Run(spec, say)
         with simdevice.simulate(spec["kernel"]), run.recorder:
             traces = [run.point(*point) for point in spec["points"]]
