@@ -53,7 +53,7 @@ def plan_argument(function: Callable[..., Any], *, required: bool = True) -> Cal
 def load(source: PlanSource, terminal: Terminal | None = None) -> Plan:
     """Read the plan and apply the overrides.
 
-    A terminal is told where the file is another trainer's, of which a plan may not say all.
+    A terminal gets a line where the file is another trainer's: a plan may not say all of it.
 
     Raises:
         UserError: anything about the file, its keys or the overrides; or the plan's model is a

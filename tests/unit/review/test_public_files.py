@@ -37,7 +37,7 @@ num_processes: 32
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def answered(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Return exit code and JSON of a review, which may not trace."""
 
     def refused(*_args: object, **_named: object) -> None:
@@ -123,9 +123,9 @@ def test_several_computers_are_planned_as_such(tmp_path: Path) -> None:
     assert "machine.network.kind" in asked  # no file says it
 
 
-def test_weights_that_trl_loads_in_32_bits_count(tmp_path: Path, told: Callable[..., Any]) -> None:
+def test_weights_that_trl_loads_in_32_bits_count(tmp_path: Path, answered: Callable[..., Any]) -> None:
     path = named(tmp_path, "s.yaml", LORA_8B)
-    code, found = told(path, "--machine", "rtx-4090")
+    code, found = answered(path, "--machine", "rtx-4090")
     assert code == 1
     (error,) = (one for one in found["findings"] if one["level"] == "error")
     assert "32 bits" in error["message"]
@@ -133,7 +133,7 @@ def test_weights_that_trl_loads_in_32_bits_count(tmp_path: Path, told: Callable[
     assert [(one["key"], one["value"]) for one in way["changes"]] == [("dtype", "bfloat16")]
     assert way["memory_bytes"] == pytest.approx(-2 * 8.03e9, rel=0.02)
     named(tmp_path, "s.yaml", LORA_8B + "dtype: bfloat16\n")
-    code, found = told(path, "--machine", "rtx-4090")
+    code, found = answered(path, "--machine", "rtx-4090")
     assert code == 0
     assert not [one for one in found["findings"] if one["level"] != "gain"]
 
@@ -151,9 +151,9 @@ def test_trl_loads_in_32_bits(tmp_path: Path) -> None:
 
 
 def test_adapters_in_place_of_full_training_come_with_narrow_weights(
-    tmp_path: Path, told: Callable[..., Any]
+    tmp_path: Path, answered: Callable[..., Any]
 ) -> None:
-    found = told(named(tmp_path, "s.yaml", FULL_8B), "--machine", "rtx-4090")[1]
+    found = answered(named(tmp_path, "s.yaml", FULL_8B), "--machine", "rtx-4090")[1]
     (lora,) = (
         one for one in found["findings"]
         if one["level"] == "way" and any(c["key"] == "use_peft" for c in one["changes"])
@@ -162,10 +162,10 @@ def test_adapters_in_place_of_full_training_come_with_narrow_weights(
 
 
 def test_a_way_to_16_bit_weights_does_not_switch_autocast_off(
-    tmp_path: Path, told: Callable[..., Any]
+    tmp_path: Path, answered: Callable[..., Any]
 ) -> None:
     text = FACTORY.replace("lora\nlora_rank: 8", "full")
-    found = told(named(tmp_path, "f.yaml", text), "--machine", "h100-80gb")[1]
+    found = answered(named(tmp_path, "f.yaml", text), "--machine", "h100-80gb")[1]
     ways = [one for one in found["findings"] if one["level"] == "way"]
     assert ways
     changed = [(one["key"], one["value"]) for way in ways for one in way["changes"]]
@@ -173,10 +173,10 @@ def test_a_way_to_16_bit_weights_does_not_switch_autocast_off(
 
 
 def test_a_file_of_deepspeed_that_is_not_there_leaves_the_verdict_open(
-    tmp_path: Path, told: Callable[..., Any]
+    tmp_path: Path, answered: Callable[..., Any]
 ) -> None:
     text = FACTORY.replace("lora\nlora_rank: 8", "full") + "deepspeed: ds_z3.json\n"
-    code, found = told(named(tmp_path, "f.yaml", text), "--machine", "h100-80gb")
+    code, found = answered(named(tmp_path, "f.yaml", text), "--machine", "h100-80gb")
     (memory,) = (one for one in found["findings"] if one["rule"] == "memory")
     assert memory["level"] == "risk"
     assert "ds_z3.json" in memory["message"]
@@ -184,10 +184,10 @@ def test_a_file_of_deepspeed_that_is_not_there_leaves_the_verdict_open(
 
 
 def test_a_server_that_is_split_is_not_offered_what_would_fit_one_gpu(
-    told: Callable[..., Any],
+    answered: Callable[..., Any],
 ) -> None:
     line = "vllm serve meta-llama/Llama-3.1-70B-Instruct --tensor-parallel-size 4"
-    found = told(line, "--machine", "a100-80gb")[1]
+    found = answered(line, "--machine", "a100-80gb")[1]
     assert not [one for one in found["findings"] if one["level"] in ("way", "gain")]
 
 
@@ -203,9 +203,9 @@ def test_a_model_split_in_a_way_that_no_plan_knows_is_not_refused_for_its_batch(
 
 
 def test_a_run_far_too_large_is_told_of_smaller_ones(
-    tmp_path: Path, told: Callable[..., Any]
+    tmp_path: Path, answered: Callable[..., Any]
 ) -> None:
-    found = told(named(tmp_path, "s.yaml", FULL_8B.replace("8B", "70B")), "--machine", "rtx-4090")[
+    found = answered(named(tmp_path, "s.yaml", FULL_8B.replace("8B", "70B")), "--machine", "rtx-4090")[
         1
     ]
     assert [one["rule"] for one in found["findings"] if one["level"] == "error"] == ["memory"]
