@@ -37,7 +37,9 @@ num_processes: 32
 
 
 @pytest.fixture
-def answered(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def answered(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
     """Return exit code and JSON of a review, which may not trace."""
 
     def refused(*_args: object, **_named: object) -> None:
@@ -123,7 +125,9 @@ def test_several_computers_are_planned_as_such(tmp_path: Path) -> None:
     assert "machine.network.kind" in asked  # no file says it
 
 
-def test_weights_that_trl_loads_in_32_bits_count(tmp_path: Path, answered: Callable[..., Any]) -> None:
+def test_weights_that_trl_loads_in_32_bits_count(
+    tmp_path: Path, answered: Callable[..., Any]
+) -> None:
     path = named(tmp_path, "s.yaml", LORA_8B)
     code, found = answered(path, "--machine", "rtx-4090")
     assert code == 1
@@ -205,9 +209,9 @@ def test_a_model_split_in_a_way_that_no_plan_knows_is_not_refused_for_its_batch(
 def test_a_run_far_too_large_is_told_of_smaller_ones(
     tmp_path: Path, answered: Callable[..., Any]
 ) -> None:
-    found = answered(named(tmp_path, "s.yaml", FULL_8B.replace("8B", "70B")), "--machine", "rtx-4090")[
-        1
-    ]
+    found = answered(
+        named(tmp_path, "s.yaml", FULL_8B.replace("8B", "70B")), "--machine", "rtx-4090"
+    )[1]
     assert [one["rule"] for one in found["findings"] if one["level"] == "error"] == ["memory"]
 
 
