@@ -85,6 +85,7 @@ def llama3_8b():
         activation_checkpoint=ActivationCheckpointConfig(mode="full"),
     )
 """
+OF_IMAGES = LIGHTNING + "  init_args: {model_name: resnet50}\n"
 FSDP_CLASS = """\
 strategy:
     class_path: lightning.pytorch.strategies.FSDPStrategy
@@ -217,12 +218,12 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
      {"settings.tensor_degree": 2, "settings.strategy": "fsdp2", "workload.effective_batch": 16}),
     ({"t.toml": TITAN.replace("= 8", "= 4\npipeline_parallel_degree = 2")},
      {"settings.tensor_degree": None, "workload.effective_batch": 16}),
-    ({"l.yaml": LIGHTNING.replace("strategy: ddp", FSDP_CLASS)},
+    ({"l.yaml": OF_IMAGES.replace("strategy: ddp", FSDP_CLASS)},
      {"settings.strategy": "fsdp2", "settings.checkpointing": "full",
       "settings.reshard_after_forward": False}),
-    ({"l.yaml": LIGHTNING.replace("strategy: ddp", "strategy: deepspeed")},
+    ({"l.yaml": OF_IMAGES.replace("strategy: ddp", "strategy: deepspeed")},
      {"settings.strategy": "zero2"}),
-    ({"l.yaml": LIGHTNING.replace("strategy: ddp", "strategy:\n    class_path: lightning.pytorch."
+    ({"l.yaml": OF_IMAGES.replace("strategy: ddp", "strategy:\n    class_path: lightning.pytorch."
                                   "strategies.DeepSpeedStrategy\n    init_args: {stage: 3}")},
      {"settings.strategy": "zero3"}),
     ({"s.yaml": ANCHORS}, {"settings.micro_batch": 4, "settings.accumulation": 4,
