@@ -30,7 +30,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
                    "trl/scripts/utils.py:ScriptArguments",
                    "trl/trainer/model_config.py:ModelConfig"),
     "trl-grpo": (HF, "trl/trainer/base_config.py:_BaseConfig",
-                 "trl/trainer/grpo_config.py:GRPOConfig",
+                 "trl/trainer/grpo_config.py:GRPOConfig", "trl/scripts/grpo.py:GRPOScriptArguments",
                  "trl/scripts/utils.py:ScriptArguments", "trl/trainer/model_config.py:ModelConfig"),
     "axolotl": ("axolotl/utils/schemas/config.py:AxolotlInputConfig",),
     "llamafactory": (

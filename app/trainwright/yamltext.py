@@ -6,7 +6,8 @@ Scalars follow YAML 1.2: ``1e-4`` is a number, ``no`` and ``010`` are not surpri
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -36,6 +37,10 @@ _YAML_1_1 = tuple(
     )
 )
 """What readers of YAML 1.1 take for no text: ``no``, ``1:30``, ``2026-01-01``."""
+_TAGS = tuple(
+    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq")
+)
+"""Types that YAML itself has; a tagged scalar stays text."""
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Event = Any
@@ -65,17 +70,19 @@ class Document:
         return _at(name, self.line(place))
 
 
-def parse(text: str, name: str, *, above: Place = ()) -> Document:
+def parse(text: str, name: str, *, above: Place = (), foreign: bool = False) -> Document:
     """Return the one document in the text; ``name`` is what errors call it.
 
     ``above`` is the key whose value the text is, where it is not a file: errors then name
-    keys below it, and no lines.
+    keys below it, and no lines. ``foreign`` is a file of other tools, which may name a value and
+    use it again: ``&name``, ``*name``, ``<<: *name``, and say its type by YAML's own tags.
 
     Raises:
         UserError: not YAML, or YAML that our files do without.
     """
     try:
-        return _Builder(yaml.parse(text, Loader=_LOADER), name, above).document()
+        events = yaml.parse(text, Loader=_LOADER)
+        return _Builder(events, name, above, foreign=foreign).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         last = max(1, len(text.splitlines()))
@@ -94,8 +101,13 @@ def _at(name: str, line: int | None) -> str:
 class _Builder:
     """Builds data from parser events."""
 
-    def __init__(self, events: Iterator[Event], name: str, above: Place) -> None:
+    def __init__(
+        self, events: Iterator[Event], name: str, above: Place, *, foreign: bool = False
+    ) -> None:
         self._events = events
+        self._foreign = foreign
+        self._named: dict[str, tuple[Any, int]] = {}
+        """Anchor -> the value, and how many values it holds."""
         self._name = name
         self._above = above
         self._lines: dict[Place, int] = {}
@@ -118,16 +130,37 @@ class _Builder:
         raise UserError.of(id, where=_at(self._name, line), **values)
 
     def _node(self, event: Event, place: Place) -> Any:
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
-            self._refuse("yaml.too-many-values", event, limit=MAX_NODES)
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+        self._count(1, event)
+        if event.anchor and not self._foreign:
             self._refuse("yaml.anchor", event)
-        if getattr(event, "tag", None) not in (None, "!"):
+        self._lines.setdefault(place, event.start_mark.line + 1)
+        if isinstance(event, yaml.AliasEvent):
+            return self._again(event)
+        tags = (None, "!", *(_TAGS if self._foreign else ()))
+        if event.tag not in tags:
             self._refuse("yaml.tag", event, tag=one_line(str(event.tag)))
         if len(place) > MAX_DEPTH:
             self._refuse("yaml.too-deep", event, limit=MAX_DEPTH)
-        self._lines.setdefault(place, event.start_mark.line + 1)
+        before = self._nodes
+        data = self._data(event, place)
+        if event.anchor:
+            self._named[event.anchor] = (data, self._nodes - before)
+        return data
+
+    def _count(self, more: int, event: Event) -> None:
+        self._nodes += more
+        if self._nodes > MAX_NODES:
+            self._refuse("yaml.too-many-values", event, limit=MAX_NODES)
+
+    def _again(self, event: Event) -> Any:
+        """Return a copy of a value that was named before; it counts as often as it is used."""
+        if event.anchor not in self._named:
+            self._refuse("yaml.no-anchor", event, name=one_line(event.anchor))
+        data, nodes = self._named[event.anchor]
+        self._count(nodes, event)
+        return deepcopy(data)
+
+    def _data(self, event: Event, place: Place) -> Any:
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(place)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -136,12 +169,19 @@ class _Builder:
 
     def _mapping(self, place: Place) -> dict[str, Any]:
         data: dict[str, Any] = {}
+        merged: list[Any] = []
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._key(event)
+            if key == "<<" and self._foreign:
+                below = self._node(next(self._events), (*place, key))
+                merged += below if isinstance(below, list) else [below]
+                continue
             if key in data:
                 self._refuse("yaml.duplicate-key", event, key=dotted((*place, key)))
             self._lines[(*place, key)] = event.start_mark.line + 1
             data[key] = self._node(next(self._events), (*place, key))
+        for below in merged:  # a key of the mapping itself holds, then that of the first
+            data = {**below, **data} if isinstance(below, Mapping) else data
         return data
 
     def _key(self, event: Event) -> str:

@@ -64,6 +64,7 @@ def test_scalars_are_what_a_person_means(text: str, value: object) -> None:
         ("a: &x 1", "yaml.anchor", 1),
         ("a: 1\n\nb: *x", "yaml.anchor", 3),
         ("a: 1\na: 2", "yaml.duplicate-key", 2),
+        ("a: !!str 1", "yaml.tag", 1),
         ("a: {b: 1, b: 2}", "yaml.duplicate-key", 1),
         ("a: 1\n---\nb: 2", "yaml.several-documents", 2),
         ("? [x]\n: 1", "yaml.odd-key", 1),
@@ -110,3 +111,34 @@ def test_unquoted_text_is_a_plain_value_or_refused(text: str) -> None:
     except ValueError:
         return
     assert value is None or isinstance(value, (str, int, float))
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("a: &x [1, 2]\nb: *x", {"a": [1, 2], "b": [1, 2]}),
+        ("a: &x {p: 1, q: 2}\nb: {<<: *x, q: 3}", {"a": {"p": 1, "q": 2}, "b": {"p": 1, "q": 3}}),
+        ("a: &x {p: 1}\nb: &y {p: 2, r: 3}\nc: {<<: [*x, *y]}",
+         {"a": {"p": 1}, "b": {"p": 2, "r": 3}, "c": {"p": 1, "r": 3}}),
+        ("a: !!str 1\nb: !!map {c: !!seq [x]}", {"a": "1", "b": {"c": ["x"]}}),
+    ],
+)  # fmt: skip
+def test_files_of_other_tools_name_values_as_pyyaml_reads_them(text: str, data: object) -> None:
+    assert parse(text, "theirs", foreign=True).data == data == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "id"),
+    [
+        ("a: &a [x, x]\n" + "\n".join(
+            f"{n}: &{n} [{', '.join([f'*{chr(ord(n) - 1)}'] * 9)}]" for n in "bcdefghi"
+        ), "yaml.too-many-values"),
+        ("a: &a [*a]", "yaml.no-anchor"),
+        ("a: *b\nc: &b 1", "yaml.no-anchor"),
+        ("a: !!python/name:os.system x", "yaml.tag"),
+    ],
+)  # fmt: skip
+def test_names_in_files_of_other_tools_cannot_hurt(text: str, id: str) -> None:
+    with pytest.raises(UserError) as refused:
+        parse(text, "theirs", foreign=True)
+    assert refused.value.message.id == id

@@ -314,8 +314,8 @@ def _optimizer_offload(search: Search, best: Timed, report: Report) -> Iterator[
 
 def _cross_entropy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     value = best.candidate.cross_entropy
-    name = "chunked" if value == "full" else "full"
-    other = search.alike(best.candidate, cross_entropy=name)
+    name = {"full": "chunked", "chunked": "full"}.get(value)  # others come with the recipe
+    other = search.alike(best.candidate, cross_entropy=name) if name is not None else None
     if other is None:
         return
     whole, parts = (best, other) if value == "full" else (other, best)

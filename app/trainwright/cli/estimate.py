@@ -125,6 +125,6 @@ def _answer(
 
 def _answered(source: PlanSource, terminal: Terminal) -> Answered:
     with file.naming(source.plan):
-        plan = planning.load(source)
+        plan = planning.load(source, terminal)
         facts = planning.facts(plan, terminal, one_point=True)
         return Answered(plan, facts, with_limits(plan, facts, evaluate(plan, facts)))

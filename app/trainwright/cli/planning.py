@@ -10,7 +10,7 @@ import click
 from trainwright.cli.parsing import option
 from trainwright.cli.progress import ProgressLine
 from trainwright.cli.terminal import Terminal
-from trainwright.messages import UserError
+from trainwright.messages import Message, UserError
 from trainwright.plan import file
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.schema import Plan
@@ -50,8 +50,10 @@ def plan_argument(function: Callable[..., Any], *, required: bool = True) -> Cal
     return decorated
 
 
-def load(source: PlanSource) -> Plan:
+def load(source: PlanSource, terminal: Terminal | None = None) -> Plan:
     """Read the plan and apply the overrides.
+
+    A terminal gets a line where the file is another trainer's: a plan may not say all of it.
 
     Raises:
         UserError: anything about the file, its keys or the overrides; or the plan's model is a
@@ -59,12 +61,12 @@ def load(source: PlanSource) -> Plan:
     """
     if source.plan == STDIN and sys.stdin is None:
         raise UserError.of("cli.input-closed")
-    plan = _read(source)
+    plan = _read(source, terminal)
     check_consent(plan.model, source.allow_code)
     return plan
 
 
-def _read(source: PlanSource) -> Plan:
+def _read(source: PlanSource, terminal: Terminal | None) -> Plan:
     """Return the plan in a file: ours, or that which another trainer's file makes here.
 
     Raises:
@@ -81,7 +83,10 @@ def _read(source: PlanSource) -> Plan:
             run = sources([source.plan])
         except UserError:
             raise error from None
-        return plan_of(run, source.overrides)
+        plan = plan_of(run, source.overrides)
+        if terminal is not None:
+            terminal.complain(Message.of("cli.estimate.foreign", file=source.plan))
+        return plan
 
 
 def check_consent(model: ModelSource, allowed: bool) -> None:

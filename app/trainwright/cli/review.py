@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -24,11 +24,12 @@ from trainwright.plan.limits import with_limits
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
 from trainwright.quoting import dotted, json_text, one_line
-from trainwright.review import Review, review, sources
+from trainwright.review import Review, review, rules_memory, sources
 from trainwright.review import reviewing as reviews
 from trainwright.review.apply import write
 from trainwright.review.finding import Change, Finding
-from trainwright.review.planning import GPUS, Asked
+from trainwright.review.machines import GPUS
+from trainwright.review.planning import Asked
 from trainwright.review.report import as_json
 from trainwright.workload.settings import Effect
 
@@ -64,15 +65,20 @@ def command(
     out: Path | None,
 ) -> Answer:
     """Read the files, say what is wrong with them, and change them where that is asked for."""
-    run = sources(files)
+    run, named = sources(files), machine_named(machine)
+    begun: list[Finding] | None = None
+    """What was printed before the figures, which a trace lets wait."""
 
     def answer(plan: Plan) -> tuple[Facts, Report]:
+        nonlocal begun
         facts = None if exact else near.resolved(plan)
         if not isinstance(facts, Facts):
+            if not terminal.json:
+                begun = _show_first(terminal, review(run, named, _later, changes=overrides))
             facts = planning.facts(plan, terminal, one_point=True)
         return facts, with_limits(plan, facts, evaluate(plan, facts))
 
-    found = review(run, machine_named(machine), answer, changes=overrides, whatifs=_changes)
+    found = review(run, named, answer, changes=overrides, whatifs=_changes)
     if out is not None:
         if found.planned.plan is None:
             raise UserError.of("review.no-plan", why=found.unestimated or "")
@@ -82,7 +88,7 @@ def command(
     written = write(reviews.texts(found, taken)) if writes else ()
 
     def show(screen: "Screen") -> None:
-        show_review(screen, found)
+        show_review(screen, found, begun)
         if diff:
             screen.line()
             screen.say("cli.review.diff-written" if writes else "cli.review.diff", "bold")
@@ -95,6 +101,26 @@ def command(
     document["diff"] = diff
     document["written"] = [{"file": str(path), "backup": str(copy)} for path, copy in written]
     return Answer(document, show, Exit.NO if found.errors or found.undecided else Exit.DONE)
+
+
+def _later(_plan: Plan) -> NoReturn:
+    """Let figures wait, so that all else of a review is said at once."""
+    raise UserError.of("cli.review.follows")
+
+
+def _show_first(terminal: Terminal, found: Review) -> list[Finding]:
+    """Print at once what needs no figures, and return the findings of it."""
+    first = [one for one in found.findings if one.level in ("error", "risk")]
+
+    def show(screen: "Screen") -> None:
+        _show_sources(screen, found)
+        for level in ("error", "risk"):
+            _show_findings(screen, level, first, trains=_trains(found))
+        screen.line()
+        screen.say("cli.review.follows")
+
+    terminal.deliver(Answer({}, show))
+    return first
 
 
 def _changes(plan: Plan, facts: Facts, report: Report) -> tuple[tuple[WhatIf, ...], bool]:
@@ -124,25 +150,36 @@ def machine_named(text: str) -> Mapping[str, Any]:
     return {"gpus": [{"id": found[1], "count": int(found[2])}]}
 
 
-def show_review(screen: "Screen", found: Review) -> None:
-    """Print a review: the files, the verdict, the findings, what is asked and not understood."""
-    for source in found.run.sources:
-        screen.line(f"{source.name} · {source.tool}", "bold")
+def _show_sources(screen: "Screen", found: Review) -> None:
+    for line in dict.fromkeys(f"{source.name} · {source.tool}" for source in found.run.sources):
+        screen.line(line, "bold")
+
+
+def show_review(screen: "Screen", found: Review, begun: Sequence[Finding] | None = None) -> None:
+    """Print a review: the files, the verdict, the findings, what is asked and not understood.
+
+    ``begun`` are the findings that are on the screen already, with the files; None where
+    nothing is.
+    """
+    if begun is None:
+        _show_sources(screen, found)
     screen.line()
     if found.report is not None:
         from trainwright.cli.estimateview import MARKS as VERDICTS
         from trainwright.cli.estimateview import STYLES as COLOURS
         from trainwright.plan.saying import verdict
 
-        if found.undecided is None or found.report.verdict is Verdict.CANNOT_CHECK:
+        doubtful = found.undecided or found.wider
+        if doubtful is None or found.report.verdict is Verdict.CANNOT_CHECK:
             mark, style = VERDICTS[found.report.verdict], COLOURS[found.report.verdict]
             screen.line(f"{mark} {screen.text(verdict(found.report))}", style)
-        if (note := reviews.nearby(found.report)) is not None:
+        if (note := rules_memory.nearby(found.report)) is not None:
             screen.line(note)
     elif found.unestimated is not None:
         screen.say("cli.review.not-estimated", why=found.unestimated)
     for level in ("error", "risk"):
-        _show_findings(screen, level, found)
+        others = [one for one in found.findings if one not in (begun or ())]
+        _show_findings(screen, level, others, trains=_trains(found))
     if not found.errors:
         screen.line()
         ending = "-undecided" if found.undecided else "" if found.report else "-unestimated"
@@ -197,8 +234,8 @@ def _trains(found: Review) -> bool:
     return found.planned.plan is None or found.planned.plan.workload.trains
 
 
-def _show_findings(screen: "Screen", level: str, found: Review) -> None:
-    findings = [one for one in found.findings if one.level == level]
+def _show_findings(screen: "Screen", level: str, among: Sequence[Finding], *, trains: bool) -> None:
+    findings = [one for one in among if one.level == level]
     if not findings:
         return
     screen.line()
@@ -207,7 +244,7 @@ def _show_findings(screen: "Screen", level: str, found: Review) -> None:
         where = f"{one.where}: " if one.file else ""
         screen.line(
             f"{MARKS[level]} {where}{screen.text(one.message)}"
-            f"{_effect(screen, one, trains=_trains(found))}",
+            f"{_effect(screen, one, trains=trains)}",
             STYLES[level],
         )
 

@@ -391,6 +391,11 @@ def _kind_of(script: str, found: Mapping[str, Any]) -> str:
     return "own-script"
 
 
+_NEGATED = re.compile(r"no[-_]")
+"""Before a switch: of most engines, and of each switch that is on by itself in HfArgumentParser."""
+_NOT_NEGATED = {*SWITCHES, "no_cuda"}
+
+
 def options(words: Sequence[str]) -> dict[str, Any]:
     """Return ``--key value``, ``--key=value`` and ``--switch`` as data; the last one holds."""
     found: dict[str, Any] = {}
@@ -398,7 +403,7 @@ def options(words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         if re.match(r"--?[A-Za-z]", word):
             key, equals, value = word.lstrip("-").partition("=")
-            if key.startswith("no-") and not equals:
+            if _NEGATED.match(key) and not equals and key not in _NOT_NEGATED:
                 found[key[3:]], key = False, None
             else:
                 found[key] = _value(value) if equals else True

@@ -12,7 +12,7 @@ from trainwright import reading, saving
 from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
 from trainwright.review import commands, containers, modelfile, python_script
-from trainwright.review.kinds import KINDS, Kind, declared
+from trainwright.review.kinds import KINDS, OF_PLANS, Kind, declared
 from trainwright.review.spans import Span, json_spans, toml_spans
 from trainwright.yamltext import MAX_BYTES, MAX_DEPTH, Document, Place, parse
 
@@ -198,7 +198,7 @@ def _format(text: str, path: Path | None) -> str:
 
 def _document(text: str, name: str, format: str) -> Document:
     if format == "yaml":
-        return parse(text, name)
+        return parse(text, name, foreign=True)
     try:
         if format == "toml":
             return Document(tomllib.loads(text), _lines(text, toml_spans(text)))
@@ -249,6 +249,8 @@ def kind_of(data: Mapping[str, Any], name: str) -> Kind:
         return KINDS["model-config"]
     if best is None:
         raise UserError.of("review.unknown-kind", file=name)
+    if best.name == "peft" and str(data.get("peft_type", OF_PLANS[0])).upper() not in OF_PLANS:
+        return KINDS["peft-other"]
     return best
 
 

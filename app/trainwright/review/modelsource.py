@@ -1,5 +1,6 @@
 """Which model the files of a run name, and what it has."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,9 +50,28 @@ def unknown_model(facts: Facts) -> Message | None:
         return None
     where = f"{fact.file}:{fact.line}" if fact.line else fact.file
     name = one_line(str(fact.value), 100)
-    near = nearest(name.rpartition("/")[2], [*presets.presets()], count=1)
+    near = nearest(name.rpartition("/")[2], _alike(name), count=1)
     values = {"name": name, "where": where, "key": fact.key, "near": near[0] if near else ""}
     return Message.of("review.unknown-model" + ("-near" if near else ""), **values)
+
+
+_SIZE = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
+"""Parameters as the names of models say them: ``7b``, ``560m``."""
+_ALIKE = 1.5
+"""By which factor sizes may differ where one model stands for another; assumed."""
+
+
+def _alike(name: str) -> list[str]:
+    """Return the presets of about the size that a name says; all where it says none."""
+    said = _SIZE.search(name.replace("_", "-"))
+    if said is None:
+        return [*presets.presets()]
+    size = float(said[1]) * {"b": 1e9, "m": 1e6}[said[2].lower()]
+    return [
+        preset.id
+        for preset in presets.presets().values()
+        if size / _ALIKE <= preset.parameters <= size * _ALIKE
+    ]
 
 
 def _renamed(fact: Fact | None, value: str) -> Fact:

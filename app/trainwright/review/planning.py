@@ -25,8 +25,6 @@ from trainwright.workload.settings import StrategyWord
 
 OBJECTIVES = {"sft": None, "pt": None, "pretrain": None}
 """What trains by one forward and backward pass of one model; others take more."""
-GPUS = "machine.gpus[0].count"
-"""The plan's key of what ``--machine`` says."""
 _PROMPT = 512
 """Tokens of a prompt before what is generated, where nobody says; assumed."""
 _ANSWER = 256
@@ -57,7 +55,7 @@ class Planned:
     refused: Message | None = None
     """Why what the files say is not a plan."""
     unknown: Message | None = None
-    """Which model is named and not known; None where none is named."""
+    """What is named and not known: the model, or the adapters; None where nothing is."""
 
 
 def says_processes(facts: Facts) -> bool:
@@ -91,6 +89,15 @@ def replicas(facts: Facts) -> int:
     """Return the processes that see different samples."""
     apart = _product(facts, "tensor", "pipeline", "context_parallel")
     return max(1, processes(facts) // apart)
+
+
+def tensor_degree(facts: Facts) -> int | None:
+    """Return over how many GPUs each layer is split, where a plan can say it; None where not."""
+    degree = int(facts.value("tensor", 1) or 1)
+    others = _product(facts, "pipeline", "context_parallel", "replicate") > 1
+    plain = strategy(facts) == "fsdp2" and task(facts) in ("pretrain", "full")
+    aside = facts.value("compile") or facts.value("offload_params") or objective_of(facts)
+    return degree if degree > 1 and plain and not others and not aside else None
 
 
 def strategy(facts: Facts) -> str | None:
@@ -161,9 +168,12 @@ def planned(
         overrides.apply(data, overrides.parse_change(text))
     asked = [one for one in asked if not any(text.startswith(f"{one.key}=") for text in changes)]
     asked = [_with_length(one, data.get("model")) for one in asked]
-    lost = tuple(_not_planned(facts))
+    lost = tuple(_not_planned(facts, machine))
     if "model" not in data:
         return Planned(None, (Asked("model", None), *asked), lost, unknown=unknown_model(facts))
+    if facts.value("adapter") == "other":
+        unknown = Message.of("review.adapter-unplanned", name=str(facts.value("adapter_type")))
+        return Planned(None, tuple(asked), lost, unknown=unknown)
     try:
         return Planned(validated(data, dotted), tuple(asked), lost)
     except UserError as error:
@@ -206,6 +216,8 @@ def _workload(
     apart = _product(facts, "tensor", "pipeline", "context_parallel")
     copies = replicas(facts) if says_processes(facts) else max(1, gpus // apart)
     total = facts.value("global_batch") or micro * steps * copies
+    if apart > 1 and tensor_degree(facts) is None:  # the plan has each GPU see its own samples
+        total = micro * steps * (processes(facts) if says_processes(facts) else gpus)
     data["effective_batch"] = int(total)
     for key in ("epochs", "samples", "virtual_tokens"):
         if (value := facts.value(key)) is not None and (
@@ -230,10 +242,12 @@ def _workload(
 
 
 def _answers(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
-    """Return the tokens of prompts, which no file says, and of answers."""
-    asked.append(Asked("workload.inputs.prompt_tokens", _PROMPT))
+    """Return the tokens of prompts, which files for TRL below 1.0 alone say, and of answers."""
+    prompt = facts.value("prompt")
+    if prompt is None:
+        asked.append(Asked("workload.inputs.prompt_tokens", _PROMPT))
     answer = facts.value("completion") or USUAL_COMPLETION
-    return {"prompt_tokens": _PROMPT, "new_tokens": answer}
+    return {"prompt_tokens": prompt or _PROMPT, "new_tokens": answer}
 
 
 def _rollout(facts: Facts) -> dict[str, Any]:
@@ -314,25 +328,6 @@ def _served(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
     return {"task": "infer", "inputs": inputs}
 
 
-def machine_of(machine: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
-    """Return the plan's section; a GPU without a count stands for as many as the files use."""
-    gpus = machine.get("gpus")
-    if not gpus:
-        return dict(machine)
-    return {
-        **machine,
-        "gpus": [{"count": min(processes(facts), MOST_PIECES), **gpu} for gpu in gpus],
-    }
-
-
-def asked_gpus(machine: Mapping[str, Any], section: Mapping[str, Any]) -> tuple[Asked, ...]:
-    """Return how many GPUs ``machine_of`` took, where that is several and nobody said it."""
-    given: Sequence[Mapping[str, Any]] = machine.get("gpus") or ()
-    taken: Sequence[Mapping[str, Any]] = section.get("gpus") or ()
-    counted = len(given) == 1 and "count" not in given[0] and taken[0]["count"] > 1
-    return (Asked(GPUS, taken[0]["count"]),) if counted else ()
-
-
 _OF_TRAINING = (
     *("micro_batch", "accumulation", "optimizer", "optimizer_implementation"),
     *("learning_rate", "cross_entropy", "optimizer_in_backward"),
@@ -384,7 +379,8 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         kept = strategy(facts) == "fsdp2-no-reshard" or facts.value("reshard") is False
         found["reshard_after_forward"] = False if kept else None
         found["shard_offload"] = True if _shares_aside(facts) else None
-        found["shard_degree"] = _shard_degree(facts)
+        found["tensor_degree"] = tensor_degree(facts)
+        found["shard_degree"] = None if found["tensor_degree"] else _shard_degree(facts)
     loader = {name: facts.value(name) for name in _LOADER}
     if not loader["num_workers"]:
         loader.pop("prefetch_factor")
@@ -439,14 +435,14 @@ def checkpointing(facts: Facts) -> str | None:
 
 _NOT_COUNTED = (
     *("modules_to_save", "low_rank_gradients", "unsloth", "cpu_checkpointing", "zero_buffers"),
-    *("bucket_size", "gather_bucket_size", "offload_gib"),
+    *("bucket_size", "gather_bucket_size", "offload_gib", "adapter_file"),
 )
 """Facts that change memory or time, and that no plan says."""
 _OF_ANSWERS = ("generations", "uses_vllm", "vllm_share")
 """The same where a run writes its answers and no plan does."""
 
 
-def _not_planned(facts: Facts) -> Iterator[Message]:
+def _not_planned(facts: Facts, machine: Mapping[str, Any]) -> Iterator[Message]:
     """Yield what the files say and a plan does not, one line each."""
     auto = [fact.key for fact in facts.all if fact.given and fact.value == AUTO]
     if auto and facts.kinds <= {"deepspeed", "launch", "devices", "accelerate"}:
@@ -471,15 +467,16 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
     for name in offloads(facts):
         yield Message.of(f"review.not-planned.{name.replace('_', '-')}")
     serves = task(facts) == "infer"
-    if not serves and (degree := facts.value("tensor", 1)) > 1:
+    if not serves and (degree := facts.value("tensor", 1)) > 1 and not tensor_degree(facts):
         yield Message.of("review.not-planned.tensor", degree=degree)
     for name in (*(("tensor",) if serves else ()), "pipeline", "context_parallel"):
         if facts.value(name, 1) > 1:
             kind = name.removesuffix("_parallel")
             yield Message.of("review.not-planned.degree", name=kind, degree=facts.value(name))
-    if processes(facts) > MOST_PIECES:
+    planned_nodes = machine.get("nodes", 1) > 1
+    if processes(facts) > MOST_PIECES and not planned_nodes:
         yield Message.of("review.not-planned.gpus", wanted=processes(facts), most=MOST_PIECES)
-    if facts.value("nodes", 1) > 1:
+    if facts.value("nodes", 1) > 1 and not planned_nodes:
         yield Message.of("review.not-planned.nodes", nodes=facts.value("nodes"))
     word = strategy(facts)
     if word is not None and word not in get_args(StrategyWord) and word != "fsdp2-no-reshard":

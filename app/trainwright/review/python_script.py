@@ -14,7 +14,14 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "DPOConfig": ("trl-dpo", ""),
     "RewardConfig": ("trl-reward", ""),
     "GRPOConfig": ("trl-grpo", ""),
-    "LoraConfig": ("peft", ""),
+    **dict.fromkeys(("LoraConfig", "PromptTuningConfig", "PrefixTuningConfig"), ("peft", "")),
+    **dict.fromkeys(
+        (
+            *("AdaLoraConfig", "BOFTConfig", "FourierFTConfig", "IA3Config", "LNTuningConfig"),
+            *("LoHaConfig", "LoKrConfig", "OFTConfig", "PromptEncoderConfig", "VeraConfig"),
+        ),
+        ("peft-other", ""),
+    ),
     "BitsAndBytesConfig": ("bitsandbytes", ""),
     "prepare_model_for_kbit_training": ("kbit", ""),
     "TrainingConfig": ("torchtitan", "training"),
@@ -48,10 +55,12 @@ _FIRST = {
 }
 """Kind -> the argument that may stand first without its name."""
 _SAID: Mapping[str, Mapping[str, Any]] = {
-    "peft": {"peft_type": "LORA"},
     "checkpointing-call": {"enabled": True},
 }
 """Kind -> what the call says by being there."""
+_PEFT_TYPES = {"PromptTuningConfig": "PROMPT_TUNING", "PrefixTuningConfig": "PREFIX_TUNING"}
+_OF_TRAINER = ("dataset_num_proc", "dataset_text_field", "max_seq_length", "packing", "tokenizer")
+"""What trainers of TRL took up to some version, beside the model."""
 _CONFIGS = ("quantization_config", "peft_config")
 """Arguments that take what another call made, which is read where it is made."""
 _LIGHTNING = ("L", "pl", "lightning", "pytorch_lightning")
@@ -139,6 +148,9 @@ def _options(tree: ast.Module) -> dict[str, Any]:
 
 def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]) -> Found:
     data: dict[str, Any] = {**_SAID.get(kind, {})}
+    if kind in ("peft", "peft-other"):
+        name = ast.unparse(node.func).rpartition(".")[2]
+        data["peft_type"] = _PEFT_TYPES.get(name, name.removesuffix("Config").upper())
     lines: dict[Place, int] = {}
     computed: list[tuple[str, int]] = []
     first = _FIRST.get(kind)
@@ -146,7 +158,7 @@ def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]
     if node.args and first and isinstance(node.args[0], (ast.Constant, ast.Name, ast.Attribute)):
         pairs.insert(0, (first, node.args[0]))
     if kind == "trainer":  # it says which model; the rest is made elsewhere
-        pairs = [pair for pair in pairs if pair[0] == first]
+        pairs = [pair for pair in pairs if pair[0] in (first, *_OF_TRAINER)]
     for key, value in pairs:
         known, plain = _plain(value, constants)
         if known:
@@ -154,6 +166,8 @@ def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]
             lines[(section, key) if section else (key,)] = value.lineno
         elif isinstance(value, ast.Call) and _called(value.func) is not None:
             continue  # read where it is made
+        elif key == "tokenizer":  # that it is there is what counts
+            data[key], lines[(key,)] = ast.unparse(value), value.lineno
         elif not (isinstance(value, ast.Name) and key in (first, *_CONFIGS)):
             computed.append((f"{section}.{key}" if section else key, value.lineno))
     return kind, Document({section: data} if section else data, lines), tuple(computed)

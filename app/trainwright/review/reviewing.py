@@ -15,16 +15,17 @@ from trainwright.plan import overrides
 from trainwright.plan.evaluate import Facts as PlanFacts
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
-from trainwright.plan.serving import NO_TENSOR_PARALLEL, SHARE_SMALL, TENSOR_PARALLEL, WAITS
-from trainwright.review import rules_keys, rules_model, rules_run
-from trainwright.review.case import Case, found
+from trainwright.plan.serving import TENSOR_PARALLEL
+from trainwright.review import rules_keys, rules_memory, rules_model, rules_run
+from trainwright.review.case import Case
 from trainwright.review.edits import edited
 from trainwright.review.facts import Facts, joined
 from trainwright.review.files import Run, Source
 from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.interpret import Interpreted, Unread, interpreted
+from trainwright.review.machines import asked_gpus, machine_of
 from trainwright.review.offers import other_model, takes_checkpoint, title
-from trainwright.review.planning import Planned, asked_gpus, machine_of, offloads, planned, task
+from trainwright.review.planning import Planned, planned, task
 from trainwright.workload.settings import Effect, Settings, effect
 
 Answer = Callable[[Plan], tuple[PlanFacts, Report]]
@@ -95,9 +96,18 @@ class Review:
         Those of a nearby step may be too close, what is offloaded is counted, and a server's
         split over several GPUs is not.
         """
-        ids = ("review.rule.memory-close", "review.rule.memory-offload", TENSOR_PARALLEL)
+        ids = (
+            *("review.rule.memory-close", "review.rule.memory-offload", TENSOR_PARALLEL),
+            "review.rule.memory-absent",
+        )
         of_memory = (one.message for one in self.findings if one.rule == "memory")
         return next((message for message in of_memory if message.id in ids), None)
+
+    @property
+    def wider(self) -> Message | None:
+        """Why the run does not fit, though its figures do; None where that is not so."""
+        of_memory = (one.message for one in self.errors if one.rule == "memory")
+        return next((message for message in of_memory if message.id == rules_memory.WIDE), None)
 
     @property
     def not_understood(self) -> tuple[Unread, ...]:
@@ -158,13 +168,20 @@ def review(
         *rules_keys.rules(case),
         *rules_run.rules(case),
         *rules_model.rules(case),
-        *_memory(case),
+        *rules_memory.rules(case, run.absent),
     ]
     refused = made.refused or (why if made.plan is not None and _of_plan(why) else None)
     if refused is not None and not any(f.level == "error" for f in findings):
         findings.append(Finding("refused", "error", refused))
     no_way = None
-    if whatifs is not None and made.plan and plan_facts is not None and report is not None:
+    elsewhere = any(one.message.id in rules_memory.OF_ANOTHER_RUN for one in findings)
+    if (
+        whatifs is not None
+        and not elsewhere
+        and made.plan
+        and plan_facts is not None
+        and report is not None
+    ):
         wants_room = _wants_room(report)
         asked = replace(report, verdict=Verdict.NO) if wants_room else report
         tried, all_of_them = whatifs(made.plan, plan_facts, asked)
@@ -172,6 +189,7 @@ def review(
         findings += gains
         if wants_room and not any(one.level == "way" for one in gains):
             no_way = _no_way(made.plan, plan_facts, all_of_them)
+    findings += rules_memory.narrowed(case)
     findings.sort(key=lambda finding: _LEVELS.index(finding.level))
     return Review(run, read, facts, made, tuple(findings), report, why, no_way)
 
@@ -220,59 +238,12 @@ def _machine(section: Mapping[str, Any]) -> tuple[Machine | None, Message | None
         return None, error.message
 
 
-def _memory(case: Case) -> list[Finding]:
-    """Return the finding that it does not fit, hardly, or perhaps."""
-    report = case.report
-    if report is None:
-        return []
-    memory = report.memory
-    values = {"used": memory.device_used_p95.value, "total": memory.device_total.value}
-    if close(report):
-        return [Finding("memory", "risk", Message.of("review.rule.memory-close", **values))]
-    whole = (TENSOR_PARALLEL, NO_TENSOR_PARALLEL)
-    split = next((note for note in report.notes if note.id in whole), None)
-    shares = case.facts.value("tensor", 1) > 1  # what one GPU holds is not what the run needs
-    if report.verdict is Verdict.CANNOT_CHECK and split is not None:
-        return [Finding("memory", "risk", split)]
-    if report.verdict is Verdict.QUEUES:
-        wait = next(note for note in report.notes if note.id == WAITS)
-        return [Finding("requests-wait", "risk", split if split and shares else wait)]
-    if report.verdict not in (Verdict.NO, Verdict.TIGHT, Verdict.SPILLS):
-        return []
-    if offloads(case.facts):
-        return [Finding("memory", "risk", Message.of("review.rule.memory-offload", **values))]
-    level: Level = "error" if report.verdict is Verdict.NO else "risk"
-    small = next((note for note in report.notes if note.id == SHARE_SMALL), None)
-    if small is not None and (share := case.given("memory_share")) is not None:
-        changes = case.setting("memory_share", float(str(small.values["least"])))
-        return [found("share-small", level, share, changes, **small.values)]
-    message = Message.of(f"review.rule.memory-{report.verdict.value}", **values)
-    if split is not None and shares:
-        message = split
-    return [Finding("memory", level, message)]
-
-
-def close(report: Report) -> bool:
-    """Return whether what a nearby step leaves out may turn the verdict."""
-    note = nearby(report)
-    if note is None:
-        return False
-    memory, share = report.memory, float(note.values["share"])
-    used, p95 = memory.device_used.value, memory.device_used_p95.value
-    return used * (1 - share) <= memory.device_total.value <= p95 * (1 + share)
-
-
 def _wants_room(report: Report) -> bool:
     """Return whether ways to take less memory are worth knowing."""
     memory = report.memory
     if report.verdict is Verdict.CANNOT_CHECK:
         return False  # as of a model that GPUs share in a way that is not planned
-    return close(report) or memory.device_used_p95.value > memory.device_total.value
-
-
-def nearby(report: Report) -> Message | None:
-    """Return the note that the figures are those of a nearby step; None where they are its own."""
-    return next((note for note in report.notes if note.id == near.NOTE), None)
+    return rules_memory.close(report) or memory.device_used_p95.value > memory.device_total.value
 
 
 def _gains(case: Case, found: Sequence[WhatIf]) -> list[Finding]:
@@ -375,6 +346,8 @@ def _serves(case: Case) -> bool:
 def _task(case: Case, wanted: str) -> tuple[Change, ...]:
     """Return the changes that make the files train adapters, on 4-bit weights for QLoRA."""
     given = case.setting("adapter", wanted) or case.setting("adapter", "lora")
+    if given and rules_memory.loads_wide(case):
+        given += case.setting("weights_dtype", "bf16")
     if wanted != "qlora":
         return given
     bits = case.setting("quantization", "nf4")

@@ -55,6 +55,8 @@ def _unread(case: Case, unread: Unread) -> Finding | None:
     match unread.why:
         case "moved" if _of_fsdp_1(case, unread):
             return None
+        case "moved" if kind.name == "trainer" and case.has("unsloth"):
+            return None
         case "moved" | "gone" if unread.source.version:
             return found("key-of-later", "risk", at, version=unread.source.tool, **values)
         case "moved" if kind.name == "script":

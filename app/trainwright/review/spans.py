@@ -55,11 +55,20 @@ def yaml_spans(text: str) -> dict[Place, Span]:
     """Return the span of each value of a YAML text that is valid."""
     events: Any = yaml.parse(text, Loader=yaml.SafeLoader)
     return {
-        place: span
+        place: (_named(text, start), end)
         for event in events
         if isinstance(event, yaml.NodeEvent)
-        for place, span in _yaml(event, events, ())
+        for place, (start, end) in _yaml(event, events, ())
     }
+
+
+_NAME = re.compile(r"([&!]\S*[ \t]+)+")
+
+
+def _named(text: str, at: int) -> int:
+    """Return where a value begins, behind the name and the type that may stand before it."""
+    found = _NAME.match(text, at)
+    return found.end() if found else at
 
 
 def _yaml(event: Any, events: Any, place: Place) -> Iterator[tuple[Place, Span]]:

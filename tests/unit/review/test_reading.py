@@ -85,6 +85,32 @@ def llama3_8b():
         activation_checkpoint=ActivationCheckpointConfig(mode="full"),
     )
 """
+OF_IMAGES = LIGHTNING + "  init_args: {model_name: resnet50}\n"
+FSDP_CLASS = """\
+strategy:
+    class_path: lightning.pytorch.strategies.FSDPStrategy
+    init_args:
+      sharding_strategy: SHARD_GRAD_OP
+      activation_checkpointing_policy: [torch.nn.TransformerEncoderLayer]"""
+ANCHORS = """\
+%YAML 1.1
+---
+usual: &usual
+  lora_r: 64
+  max_length: 512
+  use_peft: !!bool true
+per_device_train_batch_size: &batch 4
+gradient_accumulation_steps: *batch
+model_name_or_path: !!str gpt2
+lora_target_modules: &layers [c_attn]
+lora_r: 8
+<<: *usual
+"""
+OLD_TRAINER = """\
+from trl import SFTTrainer
+args = TrainingArguments(output_dir="out", bf16=True, dataloader_num_workers=2)
+trainer = SFTTrainer("gpt2", args=args, tokenizer=tokenizer, packing=True, max_seq_length=256)
+"""
 READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"t.py": KBIT}, {"workload.task": "qlora", "workload.lora.targets": ("q_proj", "v_proj"),
                       "settings.kbit_preparation": "all", "settings.checkpointing": "full"}),
@@ -106,7 +132,8 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
                                                   "down_proj")}),
     ({"l.yaml": LITGPT}, {"workload.lora.targets": ("q_proj", "k_proj")}),
     ({"m.sh": MEGATRON}, {"settings.micro_batch": 3, "workload.inputs.sequence_length": 2048,
-                          "settings.checkpointing": "selective", "workload.effective_batch": 6}),
+                          "settings.checkpointing": "selective",
+                          "workload.effective_batch": 12}),
     ({"d.sh": DIFFUSERS}, {"model.preset": "sd-1.5-unet", "workload.task": "lora",
                            "workload.inputs.image_size": 768, "workload.lora.rank": 8,
                            "settings.recipe": "diffusers-script"}),
@@ -187,6 +214,22 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
      {"settings.precision": "bf16"}),
     ({"t.toml": TITAN.replace('"full"', '"selective"\nselective_ac_option = "op"')},
      {"settings.checkpointing": "selective"}),
+    ({"t.toml": TITAN.replace("= 8", "= 4\ntensor_parallel_degree = 2")},
+     {"settings.tensor_degree": 2, "settings.strategy": "fsdp2", "workload.effective_batch": 16}),
+    ({"t.toml": TITAN.replace("= 8", "= 4\npipeline_parallel_degree = 2")},
+     {"settings.tensor_degree": None, "workload.effective_batch": 16}),
+    ({"l.yaml": OF_IMAGES.replace("strategy: ddp", FSDP_CLASS)},
+     {"settings.strategy": "fsdp2", "settings.checkpointing": "full",
+      "settings.reshard_after_forward": False}),
+    ({"l.yaml": OF_IMAGES.replace("strategy: ddp", "strategy: deepspeed")},
+     {"settings.strategy": "zero2"}),
+    ({"l.yaml": OF_IMAGES.replace("strategy: ddp", "strategy:\n    class_path: lightning.pytorch."
+                                  "strategies.DeepSpeedStrategy\n    init_args: {stage: 3}")},
+     {"settings.strategy": "zero3"}),
+    ({"s.yaml": ANCHORS}, {"settings.micro_batch": 4, "settings.accumulation": 4,
+                           "workload.inputs.sequence_length": 512, "workload.lora.rank": 8}),
+    ({"t.py": OLD_TRAINER}, {"workload.inputs.sequence_length": 256,
+                             "workload.inputs.batching": "packed"}),
 ]  # fmt: skip
 
 

@@ -17,7 +17,14 @@ from trainwright.review.kinds.kind import Key, Kind, declared
 from trainwright.review.kinds.lightning import LIGHTNING
 from trainwright.review.kinds.litgpt import LITGPT
 from trainwright.review.kinds.llamafactory import LLAMAFACTORY
-from trainwright.review.kinds.models import BITS_AND_BYTES, GENERATION_CONFIG, MODEL_CONFIG, PEFT
+from trainwright.review.kinds.models import (
+    BITS_AND_BYTES,
+    GENERATION_CONFIG,
+    MODEL_CONFIG,
+    OF_PLANS,
+    OTHER_ADAPTERS,
+    PEFT,
+)
 from trainwright.review.kinds.options import DIFFUSERS_SCRIPT, OWN_SCRIPT, SCRIPT, SWIFT
 from trainwright.review.kinds.scripts import (
     CHECKPOINTING_CALL,
@@ -38,7 +45,7 @@ from trainwright.review.kinds.serving import (
 from trainwright.review.kinds.torchtitan import TORCHTITAN
 from trainwright.review.kinds.torchtune import TORCHTUNE
 
-__all__ = ["KINDS", "Key", "Kind", "declared"]
+__all__ = ["KINDS", "OF_PLANS", "Key", "Kind", "declared"]
 
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
@@ -57,6 +64,7 @@ KINDS: Mapping[str, Kind] = {
         ACCELERATE,
         DEEPSPEED,
         PEFT,
+        OTHER_ADAPTERS,
         MODEL_CONFIG,
         GENERATION_CONFIG,
         BITS_AND_BYTES,

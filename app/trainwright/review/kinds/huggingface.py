@@ -58,11 +58,14 @@ def strategy(value: object) -> str | None:
     return "fsdp2"
 
 
+_IN_BF16 = {"bf16-mixed": True, "fp16-mixed": False, "fp32": False, "tf32": False}.__getitem__
+_IN_FP16 = {"fp16-mixed": True, "bf16-mixed": False, "fp32": False, "tf32": False}.__getitem__
+"""Write autocast's switches; weights that train in 16 bits are not theirs to say."""
 TRAINING: dict[str, Key | tuple[Key, ...]] = {
     "per_device_train_batch_size": key("micro_batch", whole),
     "gradient_accumulation_steps": key("accumulation", whole),
-    "bf16": Key("precision", where("bf16-mixed"), lambda value: value == "bf16-mixed"),
-    "fp16": Key("precision", where("fp16-mixed"), lambda value: value == "fp16-mixed"),
+    "bf16": Key("precision", where("bf16-mixed"), _IN_BF16),
+    "fp16": Key("precision", where("fp16-mixed"), _IN_FP16),
     "tf32": Key("tf32", truth),
     "optim": Key("optimizer", among(OPTIMIZERS), back(OPTIMIZERS)),
     "gradient_checkpointing": Key("checkpointing", where("full", "none"), ON),
@@ -181,7 +184,7 @@ DTYPES = {
 }
 MODEL = {
     "model_name_or_path": key("model"),
-    "dtype": Key("weights_dtype", among(DTYPES)),
+    "dtype": Key("weights_dtype", among(DTYPES), back(DTYPES)),
     "torch_dtype": Key("weights_dtype", among(DTYPES)),
     "attn_implementation": Key("attention", among(ATTENTION)),
     "use_peft": Key("adapter", where("lora"), {"lora": True, "none": False}.__getitem__),
@@ -204,7 +207,7 @@ MODEL = {
 }
 TRL = TRAINING | MODEL | {
     # base_config.py, __post_init__: bf16 is on where neither is said.
-    "bf16": (Key("precision", where("bf16-mixed"), lambda value: value == "bf16-mixed"),
+    "bf16": (Key("precision", where("bf16-mixed"), _IN_BF16),
              Key("no_autocast", lambda value: True if truth(value) is False else None)),
     "max_length": key("length", whole),
     "max_seq_length": key("length", whole),
@@ -281,6 +284,7 @@ TRL_DPO = _trl(
 TRL_REWARD = _trl("trl-reward", "TRL RewardConfig", {"center_rewards_coefficient"}, "reward")
 _GRPO: dict[str, Key | tuple[Key, ...]] = {
     "max_completion_length": key("completion", whole),
+    "max_prompt_length": Key("prompt", whole),
     "num_generations": key("generations", whole),
     "use_vllm": key("uses_vllm", truth),
     "vllm_mode": Key("vllm_mode", word),

@@ -34,6 +34,33 @@ PRECISION = {
 }
 
 
+def _within(value: Any) -> dict[str, Any]:
+    """Return the arguments of a strategy that is written out as a class."""
+    found = value.get("init_args") if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _stage(value: Any) -> str:
+    """Return the stage of ``DeepSpeedStrategy``, 2 by itself (lightning 2.6, deepspeed.py)."""
+    stage = int(_within(value).get("stage", 2))
+    if not 0 <= stage <= 3:
+        raise ValueError(value)
+    return f"zero{stage}" if stage else "ddp"
+
+
+def _wraps(value: Any) -> str | None:
+    """``FSDPStrategy`` checkpoints the layers that it is given."""
+    given = _within(value)
+    named = given.get("activation_checkpointing_policy") or given.get("activation_checkpointing")
+    return "full" if named else None
+
+
+def _keeps(value: Any) -> bool | None:
+    """``SHARD_GRAD_OP`` keeps gathered weights until the backward pass has used them."""
+    kept = str(_within(value).get("sharding_strategy", "")).upper() in ("SHARD_GRAD_OP", "2")
+    return False if kept else None
+
+
 def _strategy(value: Any) -> str | None:
     name = str(value.get("class_path", "") if isinstance(value, dict) else value).lower()
     if name.startswith(("ddp", "auto")) or name.endswith("ddpstrategy"):
@@ -42,7 +69,7 @@ def _strategy(value: Any) -> str | None:
         ("deepspeed_stage_1", "zero1"),
         ("deepspeed_stage_2", "zero2"),
         ("deepspeed_stage_3", "zero3"),
-        ("deepspeed", "zero3"),
+        ("deepspeed", _stage(value)),
         ("fsdp", "fsdp2"),
         ("modelparallel", "fsdp2"),
     ):
@@ -133,7 +160,12 @@ LIGHTNING = Kind(
         ),
         "trainer.devices": key("devices", _devices),
         "trainer.num_nodes": key("nodes", whole),
-        "trainer.strategy": Key("strategy", _strategy),
+        "trainer.strategy": (
+            Key("strategy", _strategy),
+            Key("checkpointing", _wraps),
+            Key("reshard", _keeps),
+            Key("offload_params", lambda value: _within(value).get("cpu_offload") or None),
+        ),
         "trainer.accumulate_grad_batches": key("accumulation", whole),
         "trainer.max_epochs": key("epochs", positive),
         "trainer.max_steps": key("max_steps", whole),

@@ -74,7 +74,6 @@ PEFT = Kind(
                     "lora": "lora",
                     "prompt_tuning": "prompt",
                     "prefix_tuning": "prefix",
-                    "adalora": None,
                 }
             ),
         ),
@@ -105,6 +104,19 @@ PEFT = Kind(
     ),
     strict=False,
 )
+OTHER_ADAPTERS = Kind(
+    name="peft-other",
+    tool="PEFT adapter_config.json",
+    keys={
+        "base_model_name_or_path": key("model"),
+        "peft_type": (Key("adapter", lambda _value: "other"), key("adapter_type")),
+    },
+    marks=frozenset(),
+    open=("",),
+)
+"""Of adapters that no plan knows: LoHa, IA3, AdaLoRA and more, each with keys of its own."""
+OF_PLANS = ("LORA", "PROMPT_TUNING", "PREFIX_TUNING")
+"""``peft_type`` of adapters that a plan knows."""
 BITS_AND_BYTES = Kind(
     name="bitsandbytes",
     tool="BitsAndBytesConfig",

@@ -38,8 +38,19 @@ FROM_PRETRAINED = Kind(
 TRAINER = Kind(
     name="trainer",
     tool="a trainer of TRL",
-    keys={"model": key("model", lambda value: value if isinstance(value, str) else None)},
+    keys={
+        "model": key("model", lambda value: value if isinstance(value, str) else None),
+        "max_seq_length": Key("length", whole),
+        "packing": Key("packing", truth),
+    },
     marks=frozenset(),
+    # The trainers of trl 1.16 no longer take these, but those that unsloth patches.
+    moved={
+        **{name: f"SFTConfig.{name}" for name in ("dataset_text_field", "packing")},
+        "max_seq_length": "SFTConfig.max_length",
+        "dataset_num_proc": "SFTConfig.dataset_num_proc",
+        "tokenizer": "processing_class",
+    },
     open=("",),
 )
 CHECKPOINTING_CALL = Kind(

@@ -130,6 +130,7 @@ MODELFILE = Kind(
     tool="Ollama Modelfile",
     keys={
         "FROM": (key("model", word), Key("weights", quantization)),
+        "ADAPTER": Key("adapter_file", word),
         "PARAMETER.num_ctx": key("context", whole),
         "PARAMETER.num_predict": key("new_tokens", whole),
         "PARAMETER.num_gpu": Key("layers_on_gpu", lambda value: int(value)),
@@ -139,7 +140,7 @@ MODELFILE = Kind(
     # envconfig/config.go: OLLAMA_CONTEXT_LENGTH; 4,096 below 24 GiB of GPU memory.
     otherwise={"engine": "ollama", "context": 4096},
     open=(
-        *("TEMPLATE", "SYSTEM", "LICENSE", "MESSAGE", "ADAPTER", "PARAMETER.stop"),
+        *("TEMPLATE", "SYSTEM", "LICENSE", "MESSAGE", "PARAMETER.stop"),
         *(
             f"PARAMETER.{name}"
             for name in (

@@ -152,6 +152,9 @@ class ReviewScreen(Scroll):
         elif found.undecided is not None:
             strip = Strip("warning-fill", "tight")
             strip.label.tell(found.undecided)
+        elif found.wider is not None:
+            strip = Strip(*_LOOKS["error"])
+            strip.label.tell(found.wider)
         else:
             strip = Strip(*_VERDICTS.get(found.report.verdict, _LOOKS["error"]))
             strip.label.tell(verdict(found.report))

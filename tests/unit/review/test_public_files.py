@@ -1,0 +1,234 @@
+"""Files in styles that people publish: what a review must not say of them, and what it must."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trainerfiles import FACTORY, MEGATRON, TITAN, TRL, args, reviewed
+
+from trainwright.advise import near
+from trainwright.cli import planning
+from trainwright.cli.run import run
+from trainwright.messages import Message, UserError
+from trainwright.profile import store
+
+LORA_8B = """\
+model_name_or_path: meta-llama/Llama-3.1-8B
+dataset_name: d
+use_peft: true
+per_device_train_batch_size: 1
+max_length: 2048
+gradient_checkpointing: true
+dataloader_num_workers: 4
+"""
+FULL_8B = LORA_8B.replace("use_peft: true\n", "")
+FOUR_COMPUTERS = """\
+compute_environment: LOCAL_MACHINE
+deepspeed_config: {deepspeed_multinode_launcher: standard, zero_stage: 3}
+distributed_type: DEEPSPEED
+machine_rank: 0
+main_process_ip: 10.0.0.1
+mixed_precision: bf16
+num_machines: 4
+num_processes: 32
+"""
+
+
+@pytest.fixture
+def answered(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """Return exit code and JSON of a review, which may not trace."""
+
+    def refused(*_args: object, **_named: object) -> None:
+        raise AssertionError("a trace takes too long for a review")
+
+    monkeypatch.setattr(store, "trace", refused)
+
+    def reviewing(*words: str) -> tuple[int, dict[str, Any]]:
+        code = run(["review", *words, "--json"], lambda _path: 0)
+        return code, json.loads(capsys.readouterr().out)
+
+    return reviewing
+
+
+def named(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("adapter_config.json", json.dumps({
+            "peft_type": "LOHA", "r": 8, "alpha": 8, "module_dropout": 0.0,
+            "target_modules": ["q_proj"], "base_model_name_or_path": "Qwen/Qwen2.5-7B"})),
+        ("adapter_config.json", json.dumps({
+            "peft_type": "IA3", "target_modules": ["k_proj"], "feedforward_modules": ["down_proj"],
+            "base_model_name_or_path": "Qwen/Qwen2.5-7B"})),
+        ("t.py", "model = AutoModelForCausalLM.from_pretrained('gpt2')\n"
+                 "peft = IA3Config(task_type='CAUSAL_LM')\n"
+                 "args = SFTConfig(max_length=512, dataloader_num_workers=2)\n"),
+    ],
+)  # fmt: skip
+def test_adapters_that_are_not_planned_are_neither_full_training_nor_wrong(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    found = reviewed(tmp_path, {name: text}, "rtx-4090")
+    assert found.planned.plan is None
+    assert found.unestimated is not None
+    assert found.unestimated.id == "review.adapter-unplanned"
+    assert not [one for one in found.findings if one.level in ("error", "risk")]
+
+
+@pytest.mark.parametrize("name", ["PROMPT_TUNING", "PromptTuningConfig"])
+def test_prompts_are_no_low_rank_adapters(tmp_path: Path, name: str) -> None:
+    text = f"peft = {name}(num_virtual_tokens=8)\nargs = SFTConfig()\n"
+    files = {"t.py": "model = AutoModelForCausalLM.from_pretrained('gpt2')\n" + text}
+    if name.isupper():
+        keys = {"peft_type": name, "num_virtual_tokens": 8, "base_model_name_or_path": "gpt2"}
+        files = {"adapter_config.json": json.dumps(keys)}
+    plan = reviewed(tmp_path, files, "rtx-4090").planned.plan
+    assert plan is not None
+    assert plan.workload.task == "prompt"
+
+
+def test_switches_that_are_on_by_themselves_are_turned_off(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    line = "--output_dir o --no_remove_unused_columns --bf16 --use_cpu"
+    parser = transformers.HfArgumentParser(transformers.TrainingArguments)
+    (theirs,) = parser.parse_args_into_dataclasses(line.split())
+    assert theirs.remove_unused_columns is False
+    found = reviewed(tmp_path, f"trl sft --model_name_or_path gpt2 --dataset_name d {line}", "l4")
+    assert not found.errors
+
+
+def test_several_computers_are_planned_as_such(tmp_path: Path) -> None:
+    found = reviewed(tmp_path, {"a.yaml": FOUR_COMPUTERS, "t.json": args()}, "a100-80gb", 8)
+    assert not found.errors
+    from trainwright.review import review, sources
+
+    def answer(_plan: object) -> Any:
+        raise UserError(Message.of("review.no-model"))
+
+    paths = [str(tmp_path / "a.yaml"), str(tmp_path / "t.json")]
+    machine = {"gpus": [{"id": "a100-80gb"}]}
+    found = review(sources(paths), machine, answer, changes=["model.preset=llama-3.1-8b"])
+    assert found.planned.plan is not None
+    assert (found.planned.plan.machine.nodes, found.planned.plan.machine.gpu_count) == (4, 32)
+    assert found.planned.plan.workload.effective_batch == 64
+    asked = {one.key: one.taken for one in found.planned.asked}
+    assert asked["machine.gpus[0].count"] == 32
+    assert "machine.network.kind" in asked  # no file says it
+
+
+def test_weights_that_trl_loads_in_32_bits_count(
+    tmp_path: Path, answered: Callable[..., Any]
+) -> None:
+    path = named(tmp_path, "s.yaml", LORA_8B)
+    code, found = answered(path, "--machine", "rtx-4090")
+    assert code == 1
+    (error,) = (one for one in found["findings"] if one["level"] == "error")
+    assert "32 bits" in error["message"]
+    (way,) = (one for one in found["findings"] if one["level"] == "way")
+    assert [(one["key"], one["value"]) for one in way["changes"]] == [("dtype", "bfloat16")]
+    assert way["memory_bytes"] == pytest.approx(-2 * 8.03e9, rel=0.02)
+    named(tmp_path, "s.yaml", LORA_8B + "dtype: bfloat16\n")
+    code, found = answered(path, "--machine", "rtx-4090")
+    assert code == 0
+    assert not [one for one in found["findings"] if one["level"] != "gain"]
+
+
+def test_trl_loads_in_32_bits(tmp_path: Path) -> None:
+    utils = pytest.importorskip("trl.trainer.utils")
+    import torch
+    import transformers
+
+    config = transformers.GPT2Config(n_layer=1, n_head=2, n_embd=8, vocab_size=16)
+    model = transformers.GPT2LMHeadModel(config).to(torch.bfloat16)
+    model.save_pretrained(tmp_path)
+    assert utils.create_model_from_path(str(tmp_path)).dtype == torch.float32
+    assert transformers.AutoModelForCausalLM.from_pretrained(tmp_path).dtype == torch.bfloat16
+
+
+def test_adapters_in_place_of_full_training_come_with_narrow_weights(
+    tmp_path: Path, answered: Callable[..., Any]
+) -> None:
+    found = answered(named(tmp_path, "s.yaml", FULL_8B), "--machine", "rtx-4090")[1]
+    (lora,) = (
+        one for one in found["findings"]
+        if one["level"] == "way" and any(c["key"] == "use_peft" for c in one["changes"])
+    )  # fmt: skip
+    assert ("dtype", "bfloat16") in [(one["key"], one["value"]) for one in lora["changes"]]
+
+
+def test_a_way_to_16_bit_weights_does_not_switch_autocast_off(
+    tmp_path: Path, answered: Callable[..., Any]
+) -> None:
+    text = FACTORY.replace("lora\nlora_rank: 8", "full")
+    found = answered(named(tmp_path, "f.yaml", text), "--machine", "h100-80gb")[1]
+    ways = [one for one in found["findings"] if one["level"] == "way"]
+    assert ways
+    changed = [(one["key"], one["value"]) for way in ways for one in way["changes"]]
+    assert ("bf16", False) not in changed
+
+
+def test_a_file_of_deepspeed_that_is_not_there_leaves_the_verdict_open(
+    tmp_path: Path, answered: Callable[..., Any]
+) -> None:
+    text = FACTORY.replace("lora\nlora_rank: 8", "full") + "deepspeed: ds_z3.json\n"
+    code, found = answered(named(tmp_path, "f.yaml", text), "--machine", "h100-80gb")
+    (memory,) = (one for one in found["findings"] if one["rule"] == "memory")
+    assert memory["level"] == "risk"
+    assert "ds_z3.json" in memory["message"]
+    assert code == 1
+
+
+def test_a_server_that_is_split_is_not_offered_what_would_fit_one_gpu(
+    answered: Callable[..., Any],
+) -> None:
+    line = "vllm serve meta-llama/Llama-3.1-70B-Instruct --tensor-parallel-size 4"
+    found = answered(line, "--machine", "a100-80gb")[1]
+    assert not [one for one in found["findings"] if one["level"] in ("way", "gain")]
+
+
+@pytest.mark.parametrize("files", [{"m.sh": MEGATRON}, {"t.toml": TITAN.replace(
+    "= 8", "= 4\npipeline_parallel_degree = 2")}])  # fmt: skip
+def test_a_model_split_in_a_way_that_no_plan_knows_is_not_refused_for_its_batch(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    found = reviewed(tmp_path, files, "h100-80gb", 8 if "t.toml" in files else 4)
+    assert found.planned.plan is not None
+    near.resolved(found.planned.plan)  # raises where the batch does not divide
+    assert found.planned.not_planned
+
+
+def test_a_run_far_too_large_is_told_of_smaller_ones(
+    tmp_path: Path, answered: Callable[..., Any]
+) -> None:
+    found = answered(
+        named(tmp_path, "s.yaml", FULL_8B.replace("8B", "70B")), "--machine", "rtx-4090"
+    )[1]
+    assert [one["rule"] for one in found["findings"] if one["level"] == "error"] == ["memory"]
+
+
+def test_what_needs_no_trace_is_said_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = []
+
+    def tracing(*_args: object, **_named: object) -> None:
+        before.append(capsys.readouterr().out)
+        raise UserError(Message.of("review.no-model"))
+
+    monkeypatch.setattr(planning, "facts", tracing)
+    path = named(tmp_path, "s.yaml", TRL + "use_dora: true\nuse_cache: true\nwarmup_ratio: 0.1\n")
+    assert run(["review", path, "--machine", "rtx-4090"], lambda _path: 0) == 1
+    assert "warmup_ratio" in before[0]
+    assert "traced" in before[0]
+    after = capsys.readouterr().out
+    assert "warmup_steps in" not in after  # not a second time
+    assert "Not estimated" in after
