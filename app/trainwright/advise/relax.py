@@ -21,7 +21,7 @@ from trainwright.plan.serving import NO_TENSOR_PARALLEL, TENSOR_PARALLEL
 from trainwright.profile.expand import model_bytes
 from trainwright.profile.presets import presets
 from trainwright.workload import FullSettings, ModelSource
-from trainwright.workload.defaults import meaningful
+from trainwright.workload.meaning import meaningful
 from trainwright.workload.settings import SHARDED, SHARDED_OPTIMIZERS, Effect, Loader
 
 _NEXT_TASK = {"pretrain": "lora", "full": "lora", "lora": "qlora"}

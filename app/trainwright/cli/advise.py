@@ -25,7 +25,7 @@ from trainwright.plan import file
 from trainwright.plan.report import Verdict
 from trainwright.plan.saying import verdict
 from trainwright.plan.schema import Plan
-from trainwright.workload.defaults import meaningful
+from trainwright.workload.meaning import meaningful
 
 if TYPE_CHECKING:
     from trainwright.cli.screen import Screen

@@ -22,7 +22,7 @@ from trainwright.plan.saying import (
 )
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving_rows import serving_rows
-from trainwright.workload.defaults import meaningful
+from trainwright.workload.meaning import meaningful
 
 if TYPE_CHECKING:
     from trainwright.cli.screen import Screen

@@ -235,6 +235,8 @@ class Setup(Frozen):
     profiler_on: bool | None = None
     """A profiler ran during all timed steps."""
     deterministic: bool | None = None
+    onednn: bool | None = None
+    """Whether torch may use oneDNN on the processor: torch.backends.mkldnn.enabled."""
     sequence_padding: Share | None = None
     """Share of the tokens that are padding."""
     ignored_targets: Share | None = None

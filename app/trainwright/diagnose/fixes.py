@@ -229,7 +229,9 @@ def _attention(evidence: Evidence) -> Fix | None:
 
 
 def _kernels(evidence: Evidence) -> Fix:
-    """The autotuner of cuDNN, or the kernels themselves where it is not what is missed."""
+    """The library of convolutions that is off, cuDNN's autotuner, or the kernels themselves."""
+    if evidence.setup is not None and evidence.setup.onednn is False:
+        return _say("onednn")
     named = {"own": "own-kernel", "slow": "slow-operators"}
     return _say(named.get(wording(Cause.TUNING, "kernels", evidence), "kernels"))
 

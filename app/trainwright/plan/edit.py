@@ -6,7 +6,8 @@ from trainwright.plan.file import text_data, validated
 from trainwright.plan.overrides import Change, apply, place_of
 from trainwright.plan.schema import Plan
 from trainwright.quoting import dotted
-from trainwright.workload.defaults import LARGEST_DEFAULT_BATCH, meaningless
+from trainwright.workload.defaults import LARGEST_DEFAULT_BATCH
+from trainwright.workload.meaning import meaningless
 from trainwright.yamltext import Place
 
 _SHARED_BY_GPUS = (

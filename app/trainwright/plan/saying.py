@@ -13,7 +13,7 @@ from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving import SHARE_SMALL, TENSOR_PARALLEL
 from trainwright.profile.presets import presets
-from trainwright.workload.defaults import meaningful
+from trainwright.workload.meaning import meaningful
 
 
 def verdict(report: Report) -> Message:

@@ -69,6 +69,16 @@ def test_zeros_that_a_product_then_reads_are_slow_kernels() -> None:
     assert "profile.fills" in [signal.reading for signal in verdict.signals]
 
 
+def test_convolutions_for_which_onednn_is_off_have_slow_kernels() -> None:
+    verdict = first(
+        {"convolution_backward": 0.62, "_nnpack_spatial_convolution": 0.16, "sum": 0.04},
+        kernels=5650,
+        setup={"model_kind": "convolution", "onednn": False},
+    )
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "kernels")
+    assert verdict.fixes[0].says.id == "diagnose.fix.onednn"
+
+
 def test_a_policy_that_acts_once_a_pass_is_small_work_though_its_values_are_read() -> None:
     """One simulated environment: 512 passes an update, without a loader, whose values are read."""
     verdict = first(

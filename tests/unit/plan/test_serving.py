@@ -15,8 +15,8 @@ from trainwright.plan.limits import with_limits
 from trainwright.plan.report import Report, Verdict, as_json
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving_rows import serving_rows
-from trainwright.workload.defaults import meaningful
 from trainwright.workload.engines import CACHES, WEIGHTS
+from trainwright.workload.meaning import meaningful
 
 GIB = 1 << 30
 

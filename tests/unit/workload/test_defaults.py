@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from trainwright.catalog import Fact, GpuRecord
 from trainwright.messages import LANGUAGES, UserError, render
 from trainwright.workload import FullSettings, Settings, Workload
-from trainwright.workload.defaults import NOT_YET, filled, meaningless
+from trainwright.workload.defaults import NOT_YET, filled
+from trainwright.workload.meaning import meaningless
 
 
 def gpu(capability: tuple[int, int] | None, **values: Any) -> GpuRecord:

@@ -30,6 +30,7 @@ from trainwright.diagnose.measures.figures import (
     utilisation,
 )
 from trainwright.diagnose.measures.kernels import (
+    convolutions_on_cpu,
     could_be_faster,
     counts_what_is_wanted,
     double_precision,
@@ -136,6 +137,8 @@ RULES = (
           variant="attention"),
     _rule("setup.sequence_padding", reading("setup.sequence_padding"), "share",
           above(0.2, 2, ASSUMED), above(0.4, 3, ASSUMED), variant="padding"),
+    _rule("setup.onednn", given(convolutions_on_cpu, reading("setup.onednn")), "yes-no",
+          no(5, "PyTorch: on processors oneDNN has the fast convolutions"), variant="kernels"),
     _rule("setup.deterministic", given(on_gpu, reading("setup.deterministic")), "yes-no",
           above(0.5, 2, "PyTorch: deterministic algorithms are often slower"),
           variant="architecture"),

@@ -71,9 +71,10 @@ def _added(parameter: Any) -> bool:
 
 
 def profiling() -> bool:
-    """Whether a profiler, or a trace of the script's lines, runs now; afterwards nobody tells."""
-    torch = sys.modules.get("torch")
+    """Whether a profiler, or a trace of lines or memory, runs now; afterwards nobody tells."""
+    torch, memory = sys.modules.get("torch"), sys.modules.get("tracemalloc")
     traced = sys.gettrace() is not None or sys.getprofile() is not None
+    traced = traced or (memory is not None and memory.is_tracing())
     return traced or (torch is not None and bool(torch.autograd._profiler_enabled()))
 
 
@@ -94,6 +95,8 @@ def torch_facts() -> dict[str, Any]:
         "anomaly_detection": torch.is_anomaly_enabled(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
     }
+    if torch.backends.mkldnn.is_available():
+        found["onednn"] = torch.backends.mkldnn.enabled
     threads = os.environ.get("OMP_NUM_THREADS", "")
     if threads.isdigit() and int(threads):
         found["omp_num_threads"] = int(threads)
