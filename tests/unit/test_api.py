@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import yaml
 
@@ -52,6 +53,16 @@ def test_a_bad_plan_is_one_line():
         api.estimate(PLAN, ["settings.micro_batch=4"])
     with pytest.raises(api.UserError, match="<plan>: model: is required"):
         api.estimate({"trainwright": 1})
+
+
+def test_numbers_of_numpy_and_paths_are_plain_data_and_objects_are_refused_in_a_line():
+    data = yaml.safe_load(PLAN.read_text(encoding="utf-8"))
+    plain = trainwright.estimate(data, {"settings.micro_batch": 4})
+    data["settings"] = dict(data.get("settings", {}), micro_batch=np.int64(4))
+    assert trainwright.estimate(data).device_used_bytes == plain.device_used_bytes
+    data["settings"]["micro_batch"] = object()
+    with pytest.raises(api.UserError, match="of the type object"):
+        trainwright.estimate(data)
 
 
 def test_a_models_code_runs_only_where_the_caller_says_so(tmp_path):

@@ -6,9 +6,11 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
 
 from trainwright import __version__, reading, saving
@@ -139,9 +141,18 @@ def validated(data: dict[str, Any], where: Callable[[Place], str]) -> Plan:
     try:
         # As JSON, because there strict means what a person expects: lists are tuples,
         # whole numbers are numbers, and text is never a number.
-        return Plan.model_validate_json(json.dumps(data), strict=True)
+        return Plan.model_validate_json(json.dumps(data, default=_plain), strict=True)
     except ValidationError as error:
         raise problems.refusal(error, where) from None
+
+
+def _plain(value: object) -> object:
+    """Return a value of Python's own as plain data: a path, or a number of numpy's."""
+    if isinstance(value, PathLike):
+        return fspath(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    raise UserError.of("plan.not-plain", kind=type(value).__name__)
 
 
 def _migrated(document: Document, name: str) -> dict[str, Any]:
