@@ -11,7 +11,7 @@ from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, sharded, untimed_reasons
 from trainwright.advise.search import Search, Sources
 from trainwright.advise.splitting import split, splittings
-from trainwright.advise.staging import staged, stagings
+from trainwright.advise.staging import WORTH_STAGES, staged, stagings
 from trainwright.advise.taking import with_settings
 from trainwright.advise.walk import Timed
 from trainwright.estimate import fp8
@@ -240,18 +240,20 @@ def _apart(
     They are compared only where they may help, and by profiles that are at hand.
     """
     nobody, found = (lambda: False), list[tuple[float, Advice]]()
+    same = first is not None and first[0].candidate.effect is Effect.SAME
+    before = first[0].seconds if first is not None and same else inf
     for plan in _divided(search, first):
         facts = search.sources.resolve(plan) if wanted() else None
         if facts is None:  # its structure has to be traced first
             continue
         advice = advise(plan, facts, top=top, alone=alone, sources=search.sources, wanted=nobody)
         best = next((one for one in advice.choices if one.effect is Effect.SAME), None)
-        if best is not None and (step := best.estimate.time.step_seconds) is not None:
+        step = best.estimate.time.step_seconds if best is not None else None
+        worth = WORTH_STAGES if plan.settings.strategy == "pp" else 0.0
+        if step is not None and step.value < before * (1 - worth):
             found.append((step.value, advice))
-    same = first is not None and first[0].candidate.effect is Effect.SAME
-    before = first[0].seconds if first is not None and same else inf
     step_seconds, best_advice = min(found, key=lambda one: one[0], default=(inf, None))
-    if best_advice is None or step_seconds >= before:
+    if best_advice is None:
         return None
     less = 1 - step_seconds / before if same else None
     settings = best_advice.choices[0].settings

@@ -12,6 +12,9 @@ from trainwright.workload import FullSettings
 from trainwright.workload.settings import SHARDED_OPTIMIZERS
 
 SOURCE = "torch: docs, torch.distributed.pipelining"
+WORTH_STAGES = 0.1
+"""Share of a step that stages must save to be taken before what has no bubble. Assumed: no run in
+stages was timed yet, and they need an export of their own."""
 _STAGES = (2, 4, 8, 16)
 """Of which the fewest that may fit are compared, beside all GPUs in one pipeline: the former have
 the least bubble, the latter have no copies whose gradients are added up."""

@@ -46,6 +46,8 @@ _BY_ARCHITECTURE: dict[str, frozenset[Precision]] = {
     "CDNA 3": _BRAIN | {"tf32", "fp8"},
     # CDNA 4 has no tf32 matrix instructions any more.
     "CDNA 4": _BRAIN | {"fp8"},
+    # https://docs.habana.ai: Gaudi's matrix units take bf16 and fp8, not fp16.
+    "Gaudi": frozenset({"fp32", "bf16", "bf16-mixed", "fp8"}),
     "Xe": _BRAIN,
     "Xe2": _BRAIN,
     "Apple M1": _HALF,

@@ -14,13 +14,17 @@ _NETWORK = "ethernet-100g"
 
 
 def machine_of(machine: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
-    """Return the plan's section; a GPU without a count stands for as many as the files use."""
+    """Return the plan's section; a GPU without a count stands for as many as the files use.
+
+    Counted GPUs are those of one computer where the files use so many on each of several.
+    """
     gpus = machine.get("gpus")
     if not gpus:
         return dict(machine)
     wanted, nodes = processes(facts), int(facts.value("nodes", 1))
-    counted = any("count" in gpu for gpu in gpus) or "nodes" in machine
-    several = not counted and 1 < nodes <= MOST_PIECES and wanted % nodes == 0
+    counts = [gpu["count"] for gpu in gpus if "count" in gpu]
+    alike = not counts or sum(counts) * nodes == wanted
+    several = "nodes" not in machine and 1 < nodes <= MOST_PIECES and wanted % nodes == 0 and alike
     each = min(wanted // nodes if several else wanted, MOST_PIECES)
     joined = {"nodes": nodes, "network": {"kind": _NETWORK}} if several else {}
     return {**machine, **joined, "gpus": [{"count": each, **gpu} for gpu in gpus]}
@@ -30,9 +34,9 @@ def asked_gpus(machine: Mapping[str, Any], section: Mapping[str, Any]) -> tuple[
     """Return how many GPUs and which network ``machine_of`` took, where nobody said it."""
     given: Sequence[Mapping[str, Any]] = machine.get("gpus") or ()
     taken: Sequence[Mapping[str, Any]] = section.get("gpus") or ()
+    joined = "network" in section and "network" not in machine
+    network = (Asked("machine.network.kind", _NETWORK),) if joined else ()
     if len(given) != 1 or "count" in given[0]:
-        return ()
-    nodes = section.get("nodes", 1)
-    count = nodes * taken[0]["count"]
-    network = (Asked("machine.network.kind", _NETWORK),) if nodes > 1 else ()
+        return network
+    count = section.get("nodes", 1) * taken[0]["count"]
     return (Asked(GPUS, count), *network) if count > 1 else ()

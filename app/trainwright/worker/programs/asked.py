@@ -114,7 +114,7 @@ def _found(model: Any, config: Any, spec: dict[str, Any]) -> tuple[Forms, bool]:
         if own := [each for each, result in judged if _ran(result, "loss")]:
             return inputs | own[0], True
         lacks = any(_ran(result) or _untrained(result) for _, result in judged)
-        if lacks or not hasattr(output, "loss"):
+        if lacks or not (hasattr(output, "loss") or _labelled(model)):
             return inputs, False
         raise _wants(model, inputs)
     for inputs, each in product(choices, marks):  # some do not run without labels
@@ -125,11 +125,21 @@ def _found(model: Any, config: Any, spec: dict[str, Any]) -> tuple[Forms, bool]:
 
 def _wants(model: Any, known: Forms | dict[str, list[Form]]) -> Refusal:
     """Return why a class is not traced: what it demands, or of what it would compute its loss."""
-    taken = inspect.signature(model.forward).parameters
-    targets = [name for name in taken if any(word in name for word in _TARGETS)]
     wanted = [name for name in _required(model) if name not in known]
-    wanted = wanted or [name for name in targets if name not in known] or _main(model)
+    wanted = wanted or [name for name in _targets(model) if name not in known] or _main(model)
     return Refusal("worker.class-wants", name=type(model).__name__, inputs=", ".join(wanted))
+
+
+def _targets(model: Any) -> list[str]:
+    """Return what forward takes that a loss may be computed of."""
+    taken = inspect.signature(model.forward).parameters
+    return [name for name in taken if any(word in name for word in _TARGETS)]
+
+
+def _labelled(model: Any) -> bool:
+    """Return whether forward takes labels; those of a prompt are inputs."""
+    taken = inspect.signature(model.forward).parameters
+    return any(name.endswith("labels") and not name.startswith("input_") for name in taken)
 
 
 _TARGETS = ("label", "target", "indices", "future")
