@@ -242,7 +242,7 @@ def _apart(
     nobody, found = (lambda: False), list[tuple[float, Advice]]()
     same = first is not None and first[0].candidate.effect is Effect.SAME
     before = first[0].seconds if first is not None and same else inf
-    for plan in _divided(search, first):
+    for plan in _divided(search, first, same=same):
         facts = search.sources.resolve(plan) if wanted() else None
         if facts is None:  # its structure has to be traced first
             continue
@@ -262,12 +262,14 @@ def _apart(
     return replace(best_advice, choices=tuple(choices))
 
 
-def _divided(search: Search, first: tuple[Timed, Report] | None) -> Iterator[Plan]:
-    """Yield the plan with its layers divided, in the ways that may do better than the first."""
+def _divided(search: Search, first: tuple[Timed, Report] | None, *, same: bool) -> Iterator[Plan]:
+    """Yield the plan with its layers divided, in the ways that may do better than the first.
+
+    ``same`` says whether there is a first one and it keeps the result.
+    """
     machine = search.facts.machine
     if first is None or _may_be_split(first[0].candidate.effect, first[1]):
         yield from splittings(search.plan, machine)
-    same = first is not None and first[0].candidate.effect is Effect.SAME
     waits = waiting_share(first[1].time) if first is not None and same else 1.0
     yield from stagings(search.plan, search.facts, waits or 0.0)
 

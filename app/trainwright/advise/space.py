@@ -15,7 +15,7 @@ from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings, Settings, Workload
 from trainwright.workload.defaults import OFFLOADED, best_precision, unsupported_precision
 from trainwright.workload.settings import (
-    SHARDED,
+    DIVIDED,
     SHARDED_OPTIMIZERS,
     USUAL_IMPLEMENTATION,
     Effect,
@@ -138,8 +138,7 @@ def _strategies(workload: Workload, base: FullSettings) -> tuple[str, ...]:
     """
     if workload.objective is not None:
         return ("ddp",)
-    divided = base.shards or base.pipeline_stages
-    return (base.strategy,) if divided else ("ddp", "fsdp2")
+    return (base.strategy,) if base.strategy in DIVIDED else ("ddp", "fsdp2")
 
 
 def _degrees(
@@ -391,7 +390,7 @@ class Space:
 def _goes_together(named: Mapping[str, Any]) -> bool:
     """Return whether an update within backward, on the CPU or on shares goes with the rest."""
     moved, early = named["optimizer_offload"] == "cpu", named["optimizer_in_backward"]
-    shared = named["strategy"] in (*SHARDED, "pp")
+    shared = named["strategy"] in DIVIDED
     if named["strategy"] == "pp" and named["precision"] == "fp16-mixed":
         return False
     if shared and named["optimizer"] not in SHARDED_OPTIMIZERS:

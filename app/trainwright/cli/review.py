@@ -104,7 +104,7 @@ def command(
 
 
 def _later(_plan: Plan) -> NoReturn:
-    """Let figures wait, so that all else of a review is said at once."""
+    """Give no figures yet, so that the rest of a review can be printed at once."""
     raise UserError.of("cli.review.follows")
 
 

@@ -19,14 +19,14 @@ from trainwright.estimate.lives import TERM, Layout, joined
 from trainwright.estimate.passes import Span, spans, stride_of
 from trainwright.estimate.sharded import repeating
 from trainwright.profile.kept import KEPT
-from trainwright.profile.profile import PHASES, Ints, Profile, evaluate
+from trainwright.profile.profile import PHASES, Ints, Profile, Segment, evaluate
 from trainwright.profile.structure import Structure
 from trainwright.profile.trace import ALLOC
 from trainwright.workload import FullSettings
 
 _FORWARD, _OPTIMIZER = PHASES.index("forward"), PHASES.index("optimizer")
 _SCALAR = 64
-"""Bytes up to which what an update makes is no parameter's: norms and counts of steps."""
+"""Bytes up to which what an update makes belongs to no parameter: norms and counts of steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +214,8 @@ class _Cutter:
 
     def _carried(self, name: str, number: int) -> list[int]:
         """Return the storage that each layer is handed by the one before it."""
-        lists = [ids for _, ids in sorted(self.run.profile.segments[name].inputs)]
         offset = number * stride_of(self.parts)
-        common = set(lists[0]).intersection(*lists[1:])
-        return [next(i for i in ids if i not in common) + offset for ids in lists]
+        return [one + offset for one in _handed(self.run.profile.segments[name])]
 
     def _update(self, begin: int, end: int, gradients: Ints) -> Ints:
         """Return the events of an update of the stage's parameters."""
@@ -301,12 +299,18 @@ def edges(stage: Stage, hidden: int, inputs: list[int]) -> list[tuple[int, str]]
     return found + [(row, "inputs") for row in inputs[-1:] if stage.last]
 
 
+def _handed(segment: Segment) -> list[int]:
+    """Return the storage that each layer is handed: the input that not all of them share."""
+    lists = [ids for _, ids in sorted(segment.inputs)]
+    common = set(lists[0]).intersection(*lists[1:])
+    return [next(one for one in ids if one not in common) for ids in lists]
+
+
+@lru_cache(maxsize=KEPT)
 def handed_row(profile: Profile) -> int:
     """Return the size row of what a layer hands to the next one."""
     segment = profile.segments["micro"]
-    lists = [ids for _, ids in sorted(segment.inputs)]
-    common = set(lists[0]).intersection(*lists[1:])
-    hidden = next(one for one in lists[-1] if one not in common)
+    hidden = _handed(segment)[-1]
     return int(segment.b[(segment.code == ALLOC) & (segment.a == hidden)][0])
 
 

@@ -1,7 +1,6 @@
 """What pipeline stages cost a step: the slowest one, the bubble, and what they hand on."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from trainwright.estimate.optimizers import traced_name
 from trainwright.estimate.stages import Stage, handed_row, parameters_of, stages_of
 from trainwright.machine.network import Cluster
 from trainwright.profile.expand import op_counts
-from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import SCALE, Floats, Profile, monomials
 from trainwright.workload import FullSettings
 
@@ -116,12 +114,7 @@ def chain(settings: FullSettings, count: int, inside: Link, cluster: Cluster | N
 
 def handed_bytes(profile: Profile, batch: int, sequence: int) -> float:
     """Return the bytes that a stage hands on of a micro-batch: what the next layer is given."""
-    return float(profile.sizes[_handed(profile)] @ monomials(batch, sequence)) / SCALE
-
-
-@lru_cache(maxsize=KEPT)
-def _handed(profile: Profile) -> int:
-    return handed_row(profile)
+    return float(profile.sizes[handed_row(profile)] @ monomials(batch, sequence)) / SCALE
 
 
 def summed_bytes(profile: Profile, settings: FullSettings) -> float:

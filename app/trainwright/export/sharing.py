@@ -7,7 +7,7 @@ from trainwright.export.model import definition
 from trainwright.messages import UserError
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
-from trainwright.workload.settings import Optimizer, Quantization, Strategy
+from trainwright.workload.settings import DIVIDED, Optimizer, Quantization, Strategy
 
 ZERO: tuple[Strategy, ...] = ("zero1", "zero2", "zero3")
 RUNS: Mapping[str, tuple[Strategy, ...]] = {
@@ -52,7 +52,7 @@ def require_runnable(name: str, plan: Plan, settings: FullSettings) -> None:
     nodes, strategy = plan.machine.nodes, settings.strategy
     if nodes > 1 and settings.several and name not in ON_NODES:
         raise UserError.of("export.no-nodes", name=name, nodes=nodes, able=list(ON_NODES))
-    if not (settings.shards or settings.pipeline_stages):
+    if strategy not in DIVIDED:
         return
     if strategy not in RUNS.get(name, ()):
         able = [target for target, strategies in RUNS.items() if strategy in strategies]

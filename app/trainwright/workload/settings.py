@@ -50,6 +50,8 @@ Strategy = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3", "pp"]
 SHARDED: tuple[Strategy, ...] = ("fsdp2", "zero1", "zero2", "zero3")
 """Strategies that share out optimizer state, gradients or weights: torch's ``fully_shard``, and
 DeepSpeed's three stages."""
+DIVIDED: tuple[Strategy, ...] = (*SHARDED, "pp")
+"""Strategies in which no GPU holds the whole model and its state."""
 SHARDED_OPTIMIZERS: tuple[Optimizer, ...] = ("adamw", "sgd")
 """Optimizers that are planned on shares: torch's own, which work element by element. Those of
 bitsandbytes do not take a DTensor, Adafactor and Muon need whole matrices."""

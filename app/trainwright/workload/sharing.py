@@ -2,7 +2,7 @@
 
 from trainwright.messages import UserError
 from trainwright.workload.settings import (
-    SHARDED,
+    DIVIDED,
     SHARDED_OPTIMIZERS,
     Precision,
     Settings,
@@ -16,7 +16,7 @@ def check_sharding(settings: Settings, strategy: Strategy) -> None:
     if settings.shard_offload and strategy != "fsdp2":
         raise UserError.of("workload.offload-of-shards", key="settings.shard_offload")
     optimizer = settings.optimizer or "adamw"
-    if strategy in (*SHARDED, "pp") and optimizer not in SHARDED_OPTIMIZERS:
+    if strategy in DIVIDED and optimizer not in SHARDED_OPTIMIZERS:
         raise UserError.of(
             "workload.sharded-optimizer",
             key="settings.optimizer",

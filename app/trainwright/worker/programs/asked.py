@@ -7,7 +7,7 @@ labels of some form give one. A sequence is tokens, or what is heard: steps or f
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice, product
 from typing import Any
@@ -49,7 +49,7 @@ def subject(model: nn.Module, spec: dict[str, Any], facts: dict[str, Any]) -> Su
         Refusal: it runs with none that are known here; names what it wants.
     """
     config: Any = model.config
-    taken = inspect.signature(model.forward).parameters
+    taken = _taken(model)
     if "return_loss" in taken:
         model.forward = partial(model.forward, return_loss=True)
     inputs, own = _found(model, config, spec)
@@ -72,8 +72,8 @@ def subject(model: nn.Module, spec: dict[str, Any], facts: dict[str, Any]) -> Su
 
 
 def _assumed(model: Any, inputs: Forms, own: bool) -> dict[str, int]:
-    """Return what is said of the loss, and of images that belong to a text and are not fed."""
-    seen = [name for name in inspect.signature(model.forward).parameters if "pixel_values" in name]
+    """Return notes: a loss that stands for none, and images of a text that are not fed."""
+    seen = [name for name in _taken(model) if "pixel_values" in name]
     alone = "input_ids" in inputs and bool(seen) and not _sees(inputs)
     said = {"profile.assumed.no-loss": not own, "profile.assumed.text-alone": alone}
     return {id: 1 for id, true in said.items() if true}
@@ -132,13 +132,13 @@ def _wants(model: Any, known: Forms | dict[str, list[Form]]) -> Refusal:
 
 def _targets(model: Any) -> list[str]:
     """Return what forward takes that a loss may be computed of."""
-    taken = inspect.signature(model.forward).parameters
+    taken = _taken(model)
     return [name for name in taken if any(word in name for word in _TARGETS)]
 
 
 def _labelled(model: Any) -> bool:
     """Return whether forward takes labels; those of a prompt are inputs."""
-    taken = inspect.signature(model.forward).parameters
+    taken = _taken(model)
     return any(name.endswith("labels") and not name.startswith("input_") for name in taken)
 
 
@@ -148,7 +148,7 @@ _TARGETS = ("label", "target", "indices", "future")
 
 def _tiers(model: Any, forms: dict[str, list[Form]]) -> Iterator[list[str]]:
     """Yield names of inputs to try: those that forward demands, then all that are known."""
-    taken = inspect.signature(model.forward).parameters
+    taken = _taken(model)
     needed = [name for name in dict.fromkeys((*_main(model), *_required(model))) if name in taken]
     if all(name in forms for name in needed):
         answers = [name for name in taken if name.startswith("decoder_input_") and name in forms]
@@ -164,9 +164,13 @@ def _main(model: Any) -> list[str]:
     return [main] if isinstance(main, str) else list(main)
 
 
+def _taken(model: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(model.forward).parameters
+
+
 def _required(model: Any) -> list[str]:
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    taken = inspect.signature(model.forward).parameters.values()
+    taken = _taken(model).values()
     return [each.name for each in taken if each.default is each.empty and each.kind not in variable]
 
 
@@ -273,7 +277,7 @@ def _heard(config: Any) -> Iterator[tuple[str, list[Form]]]:
 
 def _labels(model: Any, config: Any, spec: dict[str, Any]) -> dict[str, list[Form]]:
     """Return the labels that forward takes, and their forms."""
-    taken = inspect.signature(model.forward).parameters
+    taken = _taken(model)
     side, classes = _side(config, spec), torch.int64
     series = _number(config, "num_input_channels") or 1
     later = _number(config, "prediction_length", "horizon_length") or 1

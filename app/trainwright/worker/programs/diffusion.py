@@ -29,8 +29,8 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     """Return the denoiser of a ``config.json``.
 
     Raises:
-        Refusal: the file is broken, of a class that is no denoiser or takes what is not known
-            here, or that does not take images of that size or videos of that length.
+        Refusal: the file is broken, its class does not denoise or takes what is not known here, or
+            it does not take images of that size or videos of that length.
     """
     fields = read_config(Path(path))
     diffusers = package("diffusers", "diffusers")
@@ -71,7 +71,7 @@ def blaming(spec: dict[str, Any]) -> Iterator[None]:
 
 
 def _denoises(kind: Any) -> bool:
-    """Return whether a class is a denoiser: one that is told how far the noise is, or of codes."""
+    """Return whether a class denoises: its forward takes a time step, or codes."""
     if not inspect.isclass(kind) or not kind.__module__.startswith(KINDS):
         return False
     taken = inspect.signature(kind.forward).parameters  # type: ignore[attr-defined]

@@ -205,7 +205,7 @@ def _classes(scene: Scene) -> torch.Tensor | None:
 
 
 def _added(scene: Scene) -> dict[str, Any] | None:
-    """Return SDXL's pooled text and six numbers, or what PixArt is told of the image's size."""
+    """Return SDXL's pooled text and six numbers, or the size of the image for PixArt."""
     config = scene.config
     if config.get("addition_embed_type") == "text_time":
         times = scene.size("addition_time_embed_dim")
