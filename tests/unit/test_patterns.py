@@ -217,6 +217,9 @@ def _slow(pattern, asked):
         longer = _worst(pattern, length, only=worst)
         return max((_seconds(pattern, asked, text) for text in longer), default=0.0)
 
+    # Step by step: what is more than quadratic would not end on a long text.
+    if any(slowest(SIFTED << more) > CPU_SECONDS for more in range(1, 4)):
+        return True
     part, whole = slowest(MEGABYTE // 32), slowest(MEGABYTE // 8)
     squared = 64 * whole
     in_proportion = whole <= 6 * part and 12 * whole <= CPU_SECONDS

@@ -39,7 +39,7 @@ POSSIBLE = 0.5
 """Share, by weight, that makes it a candidate; assumed."""
 CLEAR = 0.05
 """How far the best one is ahead of the next, by the weight of its words; assumed."""
-_SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?(?:gb|tb|go|to|w|mm)")
+_SIZE = re.compile(r"(?:\d{1,3}x)?\d{1,5}(?:\.\d{1,2})?(?:gb|tb|go|to|w|mm)")
 _COMMON = {
     *("cpu", "cooler", "liquid", "atx", "mid", "tower", "full", "case", "power", "supply"),
     *("solid", "state", "drive", "internal", "memory", "motherboard", "certified", "modular"),
