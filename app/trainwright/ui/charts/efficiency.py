@@ -14,7 +14,7 @@ from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Heading, Painted, Surface
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 36, 8, 6, 20
+_LEFT, _RIGHT, _TOP, _BOTTOM = 42, 8, 6, 20
 _MOST_TICKS = 3
 
 

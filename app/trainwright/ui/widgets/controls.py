@@ -56,7 +56,7 @@ class Combo(QComboBox):
     def minimumSizeHint(self) -> QSize:
         texts = [self.itemText(i) for i in range(self.count())]
         widest = max((tokens.width(text) for text in texts), default=0)
-        return QSize(int(widest) + 42, tokens.CONTROL_HEIGHT)
+        return QSize(int(widest) + 40, tokens.CONTROL_HEIGHT)
 
     sizeHint = minimumSizeHint
 
