@@ -2,19 +2,22 @@
 
 ``torchrun --nproc_per_node 2 sharded_run.py CASES.json``; rank 0 prints one JSON line a case: the
 most bytes that live at once in the second step. Two processes share each copy: four have two.
-With ``tensor`` two processes split each layer: of four, two pairs share the parts.
+With ``tensor`` two processes split each layer: of four, two pairs share the parts. Other strategies
+are DistributedDataParallel and DeepSpeed.
 """
 
 import gc
 import json
 import sys
 import weakref
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from peft import LoraConfig, get_peft_model
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
@@ -24,6 +27,7 @@ from torch.distributed.tensor.parallel import (
     RowwiseParallel,
     parallelize_module,
 )
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -54,7 +58,8 @@ class LiveBytes(TorchDispatchMode):
         for leaf in pytree.tree_leaves(tree):
             if isinstance(leaf, torch.Tensor):
                 local = getattr(leaf, "_local_tensor", leaf)
-                self.see(getattr(local, "elem", local).untyped_storage())
+                if local.device.type != "meta":  # DeepSpeed keeps shapes so
+                    self.see(getattr(local, "elem", local).untyped_storage())
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
@@ -86,11 +91,22 @@ class Resized(AbstractContextManager[None]):
 def measured(config: Path, case: dict[str, Any]) -> int:
     """Return the peak of the second step on this rank."""
     torch.manual_seed(0)
-    model = LlamaForCausalLM(LlamaConfig.from_pretrained(config, attn_implementation="eager"))
+    sizes = case.get("config", {})
+    shape = LlamaConfig.from_pretrained(config, attn_implementation="eager", **sizes)
+    model: nn.Module = LlamaForCausalLM(shape)
     model.config.use_cache = False
     if case["checkpointing"] == "full":
         model.gradient_checkpointing_enable({"use_reentrant": False})
     model.train()
+    if case["strategy"].startswith("zero"):
+        return of_deepspeed(model, case)
+    if case["strategy"] == "ddp":
+        return steps(DistributedDataParallel(model), case)
+    blocks = model.model.layers
+    if case["adapters"]:
+        if case["precision"] == "bf16-mixed":
+            model = model.bfloat16()  # PEFT makes the adapters fp32
+        model = get_peft_model(model, LoraConfig(r=8, lora_alpha=16, target_modules="all-linear"))
     policy = MixedPrecisionPolicy()
     if case["precision"] == "bf16-mixed":
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
@@ -103,13 +119,19 @@ def measured(config: Path, case: dict[str, Any]) -> int:
     else:
         shape = (pairs, 2) if pairs > 1 else (2,)
         mesh = init_device_mesh("cpu", shape, mesh_dim_names=("replicate", "shard")[-len(shape) :])
-    for block in model.model.layers:
+    for block in blocks:
         fully_shard(block, mesh=mesh, mp_policy=policy, **kept)
     fully_shard(model, mesh=mesh, mp_policy=policy, **kept)
     placed = (*[Replicate()] * (mesh.ndim - 1), Shard(0))
     assert case["tensor"] or all(one.placements == placed for one in model.parameters())
     assert all(isinstance(parameter, DTensor) for parameter in model.parameters())
-    optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+    return steps(model, case)
+
+
+def steps(model: nn.Module, case: dict[str, Any]) -> int:
+    """Return the peak of the second of two steps."""
+    trained = [one for one in model.parameters() if one.requires_grad]
+    optimizer = torch.optim.AdamW(trained, foreach=True)
     live = LiveBytes()
     with live, Resized(live):
         for tensor in (*model.parameters(), *model.buffers()):
@@ -118,11 +140,39 @@ def measured(config: Path, case: dict[str, Any]) -> int:
             gc.collect()
             live.peak = live.now
             for number in range(case["accumulation"]):
-                model.set_requires_all_reduce(number + 1 == case["accumulation"])
-                step(model, case, live)
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                if case["strategy"] == "fsdp2":
+                    model.set_requires_all_reduce(number + 1 == case["accumulation"])
+                step(model, case, live, torch.Tensor.backward)
+            nn.utils.clip_grad_norm_(trained, 1.0)
             optimizer.step()
             optimizer.zero_grad()
+    return live.peak
+
+
+def of_deepspeed(model: nn.Module, case: dict[str, Any]) -> int:
+    """Return the same of DeepSpeed, by the settings that it has of itself."""
+    import deepspeed
+
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+    settings = {
+        "train_micro_batch_size_per_gpu": case["batch"],
+        "gradient_accumulation_steps": case["accumulation"],
+        "gradient_clipping": 1.0,
+        "bf16": {"enabled": case["precision"] == "bf16-mixed"},
+        "zero_optimization": {"stage": int(case["strategy"][-1])},
+        "zero_allow_untested_optimizer": True,
+    }
+    live = LiveBytes()
+    with live, Resized(live):
+        engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=settings)
+        for tensor in (*model.parameters(), *model.buffers()):
+            live.look(tensor)
+        for _ in range(2):
+            gc.collect()
+            live.peak = live.now
+            for _ in range(case["accumulation"]):
+                step(engine, case, live, engine.backward)
+                engine.step()
     return live.peak
 
 
@@ -149,7 +199,9 @@ def split(model: nn.Module, mesh: DeviceMesh) -> None:
         distribute_module(norm, mesh, None, entering, lambda _, result, mesh: result.to_local())
 
 
-def step(model: nn.Module, case: dict[str, Any], live: LiveBytes) -> None:
+def step(
+    model: nn.Module, case: dict[str, Any], live: LiveBytes, backward: Callable[[torch.Tensor], Any]
+) -> None:
     """Run one micro-batch: all scores in fp32, of labels that are one token ahead."""
     tokens = torch.randint(0, 1000, (case["batch"], case["sequence"]))
     live.look(tokens)
@@ -157,7 +209,7 @@ def step(model: nn.Module, case: dict[str, Any], live: LiveBytes) -> None:
     labels = nn.functional.pad(tokens, (0, 1), value=-100)[..., 1:].reshape(-1)
     loss = nn.functional.cross_entropy(scores.view(-1, scores.shape[-1]), labels)
     del scores
-    loss.backward()
+    backward(loss)
 
 
 if __name__ == "__main__":

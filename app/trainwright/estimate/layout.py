@@ -167,12 +167,17 @@ def _with_engine(layout: Layout, event: int, engine: Engine) -> Layout:
     return replace(found, phase=phase.astype(np.uint8), steady=layout.steady)
 
 
-def _with_buckets(layout: Layout, event: int) -> Layout:
-    """Add DDP's gradient buckets, made when the model is wrapped."""
+def gradient_bytes(layout: Layout) -> int:
+    """Return the bytes of the gradients of one step; DDP's buckets take as many."""
     constant = evaluate(layout.profile.sizes, 1, 1)
     steady = slice(layout.steady, None)
     gradients = (layout.storage[steady] > 0) & (layout.term[steady] == TERM["gradients"])
-    total = int(constant[layout.size[steady][gradients]].sum())
+    return int(constant[layout.size[steady][gradients]].sum())
+
+
+def _with_buckets(layout: Layout, event: int) -> Layout:
+    """Add DDP's gradient buckets, made when the model is wrapped."""
+    total = gradient_bytes(layout)
     full, rest = divmod(total, cuda.BUCKET)
     bucket = Hidden("bucket", cuda.DDP_SOURCE, nbytes=cuda.BUCKET)
     last = (Hidden("last-bucket", cuda.DDP_SOURCE, nbytes=rest),) if rest else ()

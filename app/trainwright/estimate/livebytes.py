@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from trainwright.estimate.layout import gradient_bytes
 from trainwright.estimate.lives import Layout, joined
 from trainwright.estimate.loops import loop_of
 from trainwright.estimate.optimizers import traced_name
@@ -19,8 +20,8 @@ def live_peak_bytes(
     """Return the most bytes that live at once in two optimizer steps after the setup.
 
     ``batch`` is samples a micro-batch, ``sequence`` tokens a sample. No allocator rounds them, and
-    no CUDA library takes its share. Of one of ``gpu_count`` where they share what they hold; of
-    pipeline stages, of the one that needs the most.
+    no CUDA library takes its share. Of one of ``gpu_count`` where they share what they hold, with
+    its buckets where each has a copy; of pipeline stages, of the one that needs the most.
 
     Raises:
         KeyError: the optimizer is not in the profile.
@@ -41,7 +42,8 @@ def live_peak_bytes(
         loop=loop_of(settings),
     )
     changes = np.concatenate([part.signed for part in parts])
-    return int(np.cumsum(changes).max(initial=0))
+    buckets = gradient_bytes(_run(profile, settings)[0]) if settings.ranks_of(gpu_count) > 1 else 0
+    return int(np.cumsum(changes).max(initial=0)) + buckets
 
 
 def stage_peak_bytes(

@@ -140,6 +140,8 @@ def _shares(layout: Layout, constant: Ints, sharding: Sharding) -> dict[int, tup
     split &= (kinds != TERM["optimizer"]) | (nbytes > _FP32)
     births, nbytes, kinds = births[split], nbytes[split], kinds[split]
     shares = -(-nbytes * _widened(layout, births, kinds, sharding) // sharding.ranks)
+    if sharding.kind == "zero3":  # they lie in one buffer, which stays
+        shares[kinds == TERM["gradients"]] = 0
     columns = (layout.storage[births], kinds, shares)
     return {
         storage: (TERMS[kind], share)
@@ -180,7 +182,13 @@ def _widened(
         return factors
     traced = layout.size[births] < layout.first_hidden
     factors[traced & (_itemsizes(layout.profile)[layout.op[births]] == 2)] = 2
-    factors[kinds == TERM["parameters"]] = 2 if _trains_all(layout.profile) else 1
+    weights = kinds == TERM["parameters"]
+    if _trains_all(layout.profile):
+        factors[weights] = 2
+    else:  # of adapters: what is as large as a gradient, and has its type
+        halves = (factors == 2) & (kinds == TERM["gradients"])
+        sizes = layout.bytes_of(1, 1)[layout.size[births]]
+        factors[weights & np.isin(sizes, sizes[halves])] = 2
     if sharding.kind != "fsdp2":
         factors[kinds != TERM["optimizer"]] = 1
     return factors
@@ -354,6 +362,8 @@ def _zero(
     bucket = _hidden("reduce-bucket", BUCKET_ELEMENTS * itemsize, DEEPSPEED_SOURCE)
     if sharding.kind == "zero3":
         yield _Life(setup, None, bucket, "buckets")
+        flat = _hidden("gradient-partitions", sharding.share(trained), DEEPSPEED_SOURCE)
+        yield _Life(setup, None, flat, "gradients")  # grad_partitions_flat_buffer
         whole = int(layout.profile.model.get("parameters", elements))
         live = min(whole, LIVE_ELEMENTS) * itemsize
         for span in passes:
@@ -365,7 +375,10 @@ def _zero(
             )
     else:
         for span in passes:
-            yield _Life(span.backward, span.end, bucket, "buckets")
+            # Its layer has let go of what it read when the first gradient asks (setup_buckets).
+            events = gradients.within(span.backward, span.end).events[:2]
+            begin = int(events[-1]) if len(events) else span.backward
+            yield _Life(begin, span.end, bucket, "buckets")
     steps = [event for event in np.flatnonzero(np.diff(layout.phase.astype(np.int16)) != 0) + 1
              if layout.phase[event] == _OPTIMIZER]  # fmt: skip
     wide = _hidden("gradient-share", sharding.share(elements * _FP32), DEEPSPEED_SOURCE)

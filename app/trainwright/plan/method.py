@@ -47,7 +47,8 @@ def method(
         kbit=settings.kbit_preparation,
         nested=settings.double_quantization,
         unpacked=_unpacked(settings, config),
-        adapters=settings.adapter_dtype,
+        # fully_shard's MixedPrecisionPolicy and DeepSpeed cast them with all the other weights.
+        adapters="weights" if settings.casts_shares else settings.adapter_dtype,
         input_gradients=settings.input_gradients,
         scores=settings.scores_upcast,
         loss_in_model=settings.loss_in_model,

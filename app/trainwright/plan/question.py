@@ -115,7 +115,7 @@ def _traced_precision(settings: FullSettings, trains: bool) -> str:
     """
     if settings.precision == "tf32":
         return "fp32"
-    if settings.shards and settings.precision.endswith("-mixed"):
+    if settings.casts_shares:
         # fully_shard's MixedPrecisionPolicy and DeepSpeed compute in 16 bits without autocast.
         return settings.precision.removesuffix("-mixed")
     return "bf16-mixed" if settings.precision == "bf16" and not trains else settings.precision

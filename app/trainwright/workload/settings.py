@@ -361,6 +361,11 @@ class FullSettings(Frozen):
         return self.strategy in SHARDED
 
     @property
+    def casts_shares(self) -> bool:
+        """Whether all weights are cast to 16 bits as they are gathered: no autocast then."""
+        return self.shards and self.precision.endswith("-mixed")
+
+    @property
     def together(self) -> int:
         """GPUs that work on the same samples: those of a split layer, or the stages."""
         return (self.tensor_degree or 1) * (self.pipeline_stages or 1)
