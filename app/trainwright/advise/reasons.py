@@ -22,6 +22,8 @@ _ESTIMATE = "estimate"
 SHARDING_SOURCE = "torch: docs, torch.distributed.fsdp.fully_shard"
 _TRIES = 3
 """Replays spent on what else would fit."""
+_WORTH = 0.02
+"""Shorter step that is worth naming, as a share. Assumed: below it the estimate cannot tell."""
 _ALONE = "torchtune: full_finetune_single_device, dtype"
 _MPS = "pytorch #139390, #142397, #175804; transformers #40458; karpathy/nanochat #685, M4 Max"
 _CAPABILITY = "NVIDIA CUDA programming guide, arithmetic by compute capability; stas00, dtype"
@@ -120,9 +122,7 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     if value == "pp":  # the reason for its stages says it
         return
     if value == "fsdp2":
-        copies = _alternative(search, best, strategy="ddp")
-        less = 1 - best.seconds / copies.seconds if copies is not None else None
-        yield from sharded(count, less)
+        yield from _shares(search, best, count)
         return
     other_name = "single" if value == "ddp" else "ddp"
     share = (search.plan.workload.effective_batch or 1) // (count if value == "single" else 1)
@@ -132,6 +132,7 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
         return
     gain = rival.seconds / best.seconds
     flips = Message.of("advise.flip.link") if value == "single" or gain < 0.9 * count else None
+    flips = _faster_shares(search, best) or flips
     id = "advise.strategy.kept" if value == "ddp" and gain < 1 else f"advise.strategy.{value}"
     if id == "advise.strategy.ddp" and len(search.facts.machine.gpus) > 1:
         id = "advise.strategy.ddp-mixed"
@@ -139,11 +140,33 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     yield _reason("strategy", value, id, _ESTIMATE, flips, gpus=count, factor=gain, gpu=gpu)
 
 
-def sharded(gpus: int, less: float | None = None, *, aside: bool = False) -> Iterator[Reason]:
-    """Yield why weights are shared out: whole copies do not fit, or take longer by ``less``."""
-    because = Message.of("advise.strategy.fsdp2", gpus=gpus)
-    if less is not None:
+def _shares(search: Search, best: Timed, gpus: int) -> Iterator[Reason]:
+    """Yield why weights are shared out: copies do not fit, leave nothing free, or take longer."""
+    copies = _alternative(search, best, strategy="ddp")
+    if copies is None:
+        yield from sharded(gpus)
+    elif best.seconds >= copies.seconds:  # these fit, and leave nothing free
+        because = Message.of("advise.strategy.fsdp2-room", gpus=gpus)
+        yield Reason("strategy", "fsdp2", because, SHARDING_SOURCE)
+    else:
+        less = 1 - best.seconds / copies.seconds
         because = Message.of("advise.strategy.fsdp2-faster", gpus=gpus, less=less)
+        yield Reason("strategy", "fsdp2", because, SHARDING_SOURCE)
+
+
+def _faster_shares(search: Search, best: Timed) -> Message | None:
+    """Return what sharing the weights out would gain, and what it changes; None where nothing."""
+    shares = next(search.best(search.holding(strategy="fsdp2")), None)
+    if shares is None or not search.casts(shares[0].candidate):
+        return None
+    less = 1 - shares[0].seconds / best.seconds
+    alike = shares[0].candidate.effect <= best.candidate.effect
+    return Message.of("advise.flip.shares", less=less) if alike and less > _WORTH else None
+
+
+def sharded(gpus: int, *, aside: bool = False) -> Iterator[Reason]:
+    """Yield why weights are shared out where whole copies do not fit."""
+    because = Message.of("advise.strategy.fsdp2", gpus=gpus)
     yield Reason("strategy", "fsdp2", because, SHARDING_SOURCE)
     if aside:
         yield Reason("shard_offload", True, Message.of("advise.shard-offload"), SHARDING_SOURCE)
@@ -173,7 +196,7 @@ def _batch(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     yield _reason(
         "accumulation",
         chosen.accumulation,
-        "advise.accumulation.exact",
+        f"advise.accumulation.{'copies' if chosen.strategy == 'pp' else 'exact'}",
         "stas00, training performance; token-mean loss makes it equivalent",
         Message.of("advise.flip.batch-norm") if _has_batch_norm(search, chosen) else None,
         micro=chosen.micro_batch,

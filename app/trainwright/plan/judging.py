@@ -47,11 +47,14 @@ def host_room(machine: Machine, memory: MemoryEstimate) -> int | None:
 
 
 def open_notes(plan: Plan, settings: FullSettings, decided: Verdict) -> Iterator[Message]:
-    """Yield that the search may find what fits, where a plan leaves to it what decides."""
-    opened = plan.settings.micro_batch is None and not plan.chosen
-    if plan.workload.trains and decided in (Verdict.NO, Verdict.SPILLS) and opened:
+    """Yield where to find what fits: among what the plan leaves open, or by another change."""
+    if not plan.workload.trains or decided not in (Verdict.NO, Verdict.SPILLS):
+        return
+    if plan.settings.micro_batch is None and not plan.chosen:
         values = {"micro": settings.micro_batch, "checkpointing": settings.checkpointing}
         yield Message.of("plan.note.open", **values)
+    else:
+        yield Message.of("plan.note.ways-out")
 
 
 def larger_notes(machine: Machine, memory: MemoryEstimate, decided: Verdict) -> Iterator[Message]:

@@ -265,24 +265,40 @@ def test_full_training_of_a_billion_weights_fits_twelve_gigabytes():
     assert choice.settings.optimizer == "adamw-8bit"
 
 
-def test_weights_are_shared_out_where_a_step_is_faster_so():
-    """FSDP2 exchanges gradients in 16 bits and leaves room for more samples at once."""
+def test_copies_go_before_faster_shares_which_are_named_with_gain_and_change():
+    """FSDP2 is faster here in part because the sums between layers are in 16 bits, which DDP's
+    autocast keeps in fp32."""
     document = planned("llama-3.2-1b", "full", "h100-80gb", 512, {"sequence_length": 2048})
     gpus = {"gpus": [{"id": "h100-80gb", "count": 8}]}
-    plan, copies = (
+    plan, shares, copies = (
         Plan.model_validate(document.model_dump(exclude_none=True, mode="json")
                             | {"machine": gpus, "settings": settings})
-        for settings in ({}, {"strategy": "ddp"})
+        for settings in ({}, {"strategy": "fsdp2"}, {"strategy": "ddp"})
     )  # fmt: skip
-    (chosen,), (copied,) = (advise(one, resolve(one), top=1).choices for one in (plan, copies))
-    assert chosen.settings.strategy == "fsdp2"
-    assert chosen.estimate.time.step_seconds.value < copied.estimate.time.step_seconds.value
-    because = next(reason.because for reason in chosen.reasons if reason.setting == "strategy")
-    assert "less time" in render(because, "en")
+    found = [advise(one, resolve(one), top=1) for one in (plan, shares, copies)]
+    (chosen,), (shared,), (copied,) = (one.choices for one in found)
+    assert chosen.settings == copied.settings
+    now, then = (one.estimate.time.step_seconds.value for one in (chosen, shared))
+    assert then < now
+    (why,) = [reason for reason in chosen.reasons if reason.setting == "strategy"]
+    assert why.flips.id == "advise.flip.shares"
+    assert why.flips.values["less"] == pytest.approx(1 - then / now)
+    # Where the plan fixes copies, a note says the same.
+    assert why.flips.id in {note.id for note in found[2].notes}
+
+
+def test_shares_are_the_first_choice_where_copies_leave_nothing_free():
+    document = planned("llama-3.2-1b", "full", "rtx-3090", 64, {"sequence_length": 2048})
+    gpus = (document.machine.gpus[0].model_copy(update={"count": 4}),)
+    plan = document.model_copy(
+        update={"machine": document.machine.model_copy(update={"gpus": gpus})}
+    )
+    (chosen,) = advise(plan, resolve(plan), top=1).choices
+    assert (chosen.settings.strategy, chosen.settings.precision) == ("fsdp2", "bf16-mixed")
 
 
 def test_more_memory_on_several_gpus_never_gives_a_slower_choice():
-    """Whole copies of 1B fit from some 27 GiB on; shares are faster there too."""
+    """Whole copies of 1B fit from some 27 GiB on, where they are taken instead of shares."""
     document = planned("llama-3.2-1b", "pretrain", "rtx-4090", 64, {"sequence_length": 2048})
     machine = document.machine.model_copy(
         update={"gpus": (document.machine.gpus[0].model_copy(update={"count": 4}),)}
@@ -290,15 +306,20 @@ def test_more_memory_on_several_gpus_never_gives_a_slower_choice():
     plan = document.model_copy(update={"machine": machine})
     facts = resolve(plan)
 
-    def seconds(gib):
+    def chosen(gib):
         gpu = facts.machine.gpu
         total = replace(gpu.total, value=gib * 2**30)
         larger = replace(facts.machine, gpus=(replace(gpu, total=total),))
         (best,) = advise(plan, replace(facts, machine=larger), alone=True).choices
-        return best.estimate.time.step_seconds.value
+        return best.settings.strategy, best.estimate.time.step_seconds.value
 
-    times = [seconds(gib) for gib in (23, 26, 28, 32, 40, 60)]
-    assert times == sorted(times, reverse=True)
+    found = [chosen(gib) for gib in (23, 26, 28, 32, 40, 60)]
+    strategies = [strategy for strategy, _ in found]
+    assert strategies == sorted(strategies, reverse=True)
+    assert set(strategies) == {"ddp", "fsdp2"}
+    for one in ("ddp", "fsdp2"):
+        times = [seconds for strategy, seconds in found if strategy == one]
+        assert times == sorted(times, reverse=True)
 
 
 def test_a_choice_without_headroom_is_named_with_its_gain_and_not_taken():
