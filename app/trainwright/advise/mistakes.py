@@ -62,7 +62,7 @@ def _message(search: Search, best: Timed, timed: Timed, report: Report, key: str
         micro = {"micro": theirs.micro_batch, "better": ours.micro_batch}
         return Message.of("advise.mistake.batch", **micro, **values)
     own, better = getattr(theirs, key), getattr(ours, key)
-    if search.casts(ours) and not search.casts(theirs):
+    if key == "strategy" and search.casts(ours):
         return Message.of("advise.flip.shares", less=values["saved"])
     if key == "checkpointing" and better == "none":
         return Message.of("advise.mistake.checkpointing", own=own, **values)
