@@ -8,8 +8,9 @@ from math import inf
 from trainwright.advise import learning_rate, loading, pareto, relax, space, waiting
 from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
-from trainwright.advise.reasons import reasons, sharded, untimed_reasons
+from trainwright.advise.reasons import reasons, untimed_reasons
 from trainwright.advise.search import Search, Sources
+from trainwright.advise.sharing import sharded
 from trainwright.advise.splitting import split, splittings
 from trainwright.advise.staging import WORTH_STAGES, staged, stagings
 from trainwright.advise.taking import with_settings

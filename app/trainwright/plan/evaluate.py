@@ -286,9 +286,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         serving=serving,
         support=supported,
         likely_bytes=likely,
-        stages=stage_memory(
-            *_of_device(facts), _length(facts.inputs), memory.allocated_peak
-        ),
+        stages=stage_memory(*_of_device(facts), _length(facts.inputs), memory.allocated_peak),
         checks=_checks(plan, facts, clock),
         phases=phases,
     )
