@@ -62,7 +62,7 @@ def _message(search: Search, best: Timed, timed: Timed, report: Report, key: str
         micro = {"micro": theirs.micro_batch, "better": ours.micro_batch}
         return Message.of("advise.mistake.batch", **micro, **values)
     own, better = getattr(theirs, key), getattr(ours, key)
-    if key == "strategy" and search.casts(ours):
+    if (key, theirs.strategy) == ("strategy", "ddp") and search.casts(ours):
         return Message.of("advise.flip.shares", less=values["saved"])
     if key == "checkpointing" and better == "none":
         return Message.of("advise.mistake.checkpointing", own=own, **values)
@@ -91,7 +91,8 @@ def _divided(search: Search, best: Timed) -> Iterator[Message]:
     if answer is None or answer[1].candidate.effect > best.candidate.effect:
         return
     _, timed, report = answer
-    if timed.seconds < _WORTH_SAYING * best.seconds:
+    another = timed.candidate.strategy != best.candidate.strategy
+    if another and timed.seconds < _WORTH_SAYING * best.seconds:
         yield _message(search, best, timed, report, "strategy")
 
 

@@ -287,6 +287,34 @@ def test_copies_go_before_faster_shares_which_are_named_with_gain_and_change():
     assert why.flips.id in {note.id for note in found[2].notes}
 
 
+def test_a_fixed_strategy_that_costs_a_tenth_of_the_time_or_more_is_said():
+    document = planned("llama-3.1-8b", "full", "h100-80gb", 64, {"sequence_length": 4096})
+    gpus = {"gpus": [{"id": "h100-80gb", "count": 8}]}
+    staged, opened = (
+        Plan.model_validate(document.model_dump(exclude_none=True, mode="json")
+                            | {"machine": gpus, "settings": settings})
+        for settings in ({"strategy": "pp"}, {})
+    )  # fmt: skip
+    advice, other = (advise(one, resolve(one), top=1) for one in (staged, opened))
+    now, then = (one.choices[0].estimate.time.step_seconds.value for one in (advice, other))
+    assert then < 0.9 * now
+    (note,) = [note for note in advice.notes if note.id == "advise.mistake.other"]
+    assert (note.values["own"], note.values["better"]) == ("pp", "fsdp2")
+    assert note.values["saved"] == pytest.approx(1 - then / now)
+
+
+def test_fixed_values_are_spelt_as_in_the_plan_file():
+    document = planned("llama-3.1-8b", "full", "h100-80gb", 64, {"sequence_length": 4096})
+    gpus = {"gpus": [{"id": "h100-80gb", "count": 8}]}
+    settings = {"strategy": "fsdp2", "shard_degree": 2}
+    plan = Plan.model_validate(document.model_dump(exclude_none=True, mode="json")
+                               | {"machine": gpus, "settings": settings})  # fmt: skip
+    found = [render(note, "en") for note in advise(plan, resolve(plan), top=1).notes]
+    (said,) = [text for text in found if text.startswith("shard_degree: 2")]
+    assert "8 takes" in said
+    assert not [text for text in found if "None" in text or "True" in text.split("all = True")[0]]
+
+
 def test_shares_are_the_first_choice_where_copies_leave_nothing_free():
     document = planned("llama-3.2-1b", "full", "rtx-3090", 64, {"sequence_length": 2048})
     gpus = (document.machine.gpus[0].model_copy(update={"count": 4}),)

@@ -1,0 +1,49 @@
+"""A plan with pipeline stages in the window: a bar for each, and the batch as it comes about."""
+
+from dataclasses import replace
+
+import fakes
+from walk import settled
+
+from trainwright.explain import Unit
+from trainwright.messages import Message
+
+GIB = 1 << 30
+PLAN = """trainwright: 1
+name: stages
+model: {preset: llama-3.1-8b}
+workload: {task: full, inputs: {sequence_length: 2048}, effective_batch: 64}
+machine: {gpus: [{id: a100-80gb-pcie, count: 8}]}
+settings: {strategy: pp, pipeline_stages: 4, micro_batch: 1}
+"""
+
+
+def staged(plan, facts):
+    """Return a made-up report of a plan, whose four stages need 12 to 15 GiB."""
+    stages = facts.settings.pipeline_stages or 0
+    return replace(
+        fakes.report(plan, facts, 1.0),
+        stages=tuple(
+            replace(
+                fakes.quantity("memory.stage", (15 - n) * GIB, Unit.BYTES),
+                name=Message.of("memory.stage", stage=n + 1, first=8 * n + 1, last=8 * n + 8),
+            )
+            for n in range(stages)
+        ),
+    )
+
+
+def test_a_bar_for_each_stage_and_the_batch_of_its_copies(opened, qtbot, tmp_path):
+    core = fakes.core(evaluate=staged, look=lambda plan, facts, _: staged(plan, facts))
+    window = opened(plan=fakes.file_in(tmp_path, PLAN), core=core)
+    plan = window.screen_named("plan")
+    rows = plan.stages.rows()
+    assert [value for _, value in rows] == ["~15.0", "~14.0", "~13.0", "~12.0"]
+    assert rows[1][0] == "Stage 2: layers 9 to 16"
+    assert plan.stages.isVisibleTo(plan)
+    # 8 GPUs are two copies of four stages: 1 × 32 × 2 samples.
+    assert plan.form._equation.accessibleName().endswith("GPU groups 2 = 64")
+    window.session.set_keys({"settings.strategy": "ddp", "settings.pipeline_stages": None})
+    qtbot.waitUntil(lambda: settled(window))
+    assert not plan.stages.isVisibleTo(plan)
+    assert plan.form._equation.accessibleName().endswith("8 GPU = 64")
