@@ -7,6 +7,7 @@ from walk import settled
 
 from trainwright.explain import Unit
 from trainwright.messages import Message
+from trainwright.ui import paint
 
 GIB = 1 << 30
 PLAN = """trainwright: 1
@@ -47,3 +48,14 @@ def test_a_bar_for_each_stage_and_the_batch_of_its_copies(opened, qtbot, tmp_pat
     qtbot.waitUntil(lambda: settled(window))
     assert not plan.stages.isVisibleTo(plan)
     assert plan.form._equation.accessibleName().endswith("8 GPU = 64")
+
+
+def test_a_part_that_mostly_does_not_fit_has_no_label_that_the_limit_cuts(opened):
+    far = fakes.core(evaluate=lambda plan, facts: fakes.report(plan, facts, 40.0))
+    window = opened(core=replace(far, look=lambda plan, facts, _: fakes.report(plan, facts, 40.0)))
+    paint.runs = []
+    window.grab()
+    runs, paint.runs = paint.runs, None
+    card = window.screen_named("plan").verdict
+    labels = [run for run in runs if run.widget is card and run.text == "Weights"]
+    assert labels == []
