@@ -315,6 +315,20 @@ def test_fixed_values_are_spelt_as_in_the_plan_file():
     assert not [text for text in found if "None" in text or "True" in text.split("all = True")[0]]
 
 
+def test_what_a_plan_fixes_hides_no_way_out():
+    """Neither a key alone nor adapters alone make 8B fit here: adapters and checkpointing do."""
+    plan = planned("llama-3.1-8b", "full", "rtx-3060-12gb", 16, {"sequence_length": 2048})
+    machine = plan.machine.model_copy(update={"memory_gib": 32.0})
+    fixed = plan.settings.model_copy(update={"micro_batch": 4, "checkpointing": "none"})
+    plan = plan.model_copy(update={"settings": fixed, "machine": machine})
+    facts = resolve(plan)
+    # The estimate names where the ways are.
+    assert "plan.note.ways-out" in {note.id for note in evaluate(plan, facts).notes}
+    ways = advise(plan, facts, top=1).nothing_fits
+    assert [way for way in ways if way.changes.get("workload.task") == "qlora"]
+    assert all(value is not None for way in ways for value in way.changes.values())
+
+
 def test_shares_are_the_first_choice_where_copies_leave_nothing_free():
     document = planned("llama-3.2-1b", "full", "rtx-3090", 64, {"sequence_length": 2048})
     gpus = (document.machine.gpus[0].model_copy(update={"count": 4}),)
