@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import fakes
-from walk import settled
+import pytest
+from walk import problems, settle, settled
 
 from trainwright.explain import Unit
 from trainwright.messages import Message
@@ -32,6 +33,16 @@ def staged(plan, facts):
             for n in range(stages)
         ),
     )
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_no_word_of_the_stages_is_cut_in_a_small_window(opened, preferences, tmp_path, language):
+    preferences.language = language
+    core = fakes.core(evaluate=staged, look=lambda plan, facts, _: staged(plan, facts))
+    window = opened(plan=fakes.file_in(tmp_path, PLAN), core=core)
+    window.resize(1024, 640)
+    settle(window)
+    assert list(problems(window, "plan")) == []
 
 
 def test_a_bar_for_each_stage_and_the_batch_of_its_copies(opened, qtbot, tmp_path):

@@ -12,7 +12,7 @@ from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Painted
 
 _ROW, _BAR, _TOP = 22, 12, 16
-_NAME, _FIGURE = 170, 56
+_FIGURE = 56
 _GAP = 8
 
 
@@ -42,11 +42,13 @@ class StageBars(Painted):
         if not self._stages:
             return
         most = max(self._limit, *(stage.value for stage in self._stages))
-        x = Scale(0, most, _NAME + _GAP, w - _FIGURE)
-        for row, (name, figure) in enumerate(self.rows()):
+        rows = self.rows()
+        names = int(max(tokens.width(name, tokens.LABEL) for name, _ in rows)) + 2
+        x = Scale(0, most, names + _GAP, w - _FIGURE)
+        for row, (name, figure) in enumerate(rows):
             value, top = self._stages[row].value, _TOP + row * _ROW
             over = value > self._limit
-            d.write(0, top, _NAME, _ROW, name, px=tokens.LABEL, colour="text2")
+            d.write(0, top, names, _ROW, name, px=tokens.LABEL, colour="text2")
             width = max(1.0, x(value) - x.start)
             bar = top + (_ROW - _BAR) / 2
             d.box(x.start, bar, width, _BAR, "no" if over else "weights", radius=3)
