@@ -86,6 +86,7 @@ def _way(
 ) -> Relaxation:
     """Return a way out, with all that it changes."""
     search, timed, report = answer
+    asked = _fixed_still(asked, before.plan, report.settings)
     plan = with_settings(asked, report.settings, reasons(search, timed, report))
     return Relaxation(
         change=change,
@@ -247,10 +248,20 @@ def _without_savers(search: Search) -> Iterator[Relaxation]:
         yield _way(change, plan, search, answer, Effect.SAME)
 
 
+_OPENED = ("micro_batch", "accumulation", *SAVERS)
+
+
 def _opened(plan: Plan) -> Plan:
     """Return the plan without the batch and the savers that it fixes."""
-    opened = dict.fromkeys(("micro_batch", "accumulation", *SAVERS))
+    opened = dict.fromkeys(_OPENED)
     return plan.model_copy(update={"settings": plan.settings.model_copy(update=opened)})
+
+
+def _fixed_still(opened: Plan, before: Plan, taken: FullSettings) -> Plan:
+    """Return an opened plan with those keys fixed again that have the same value as before."""
+    given = before.settings.model_dump(include=set(_OPENED), exclude_none=True)
+    same = {key: value for key, value in given.items() if getattr(taken, key) == value}
+    return opened.model_copy(update={"settings": opened.settings.model_copy(update=same)})
 
 
 def _shorter(search: Search) -> Iterator[Relaxation]:
