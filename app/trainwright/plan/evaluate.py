@@ -276,6 +276,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
             *recipe.note_of(likely, memory),
             *judging.larger_notes(machine, memory, decided),
             *judging.host_notes(memory, room),
+            *judging.ways_notes(plan, decided),
             *load_notes(machine, facts.profile, facts.settings),
             *judging.loader_notes(memory, clock, room),
             *facts.notes,

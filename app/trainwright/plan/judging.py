@@ -47,14 +47,24 @@ def host_room(machine: Machine, memory: MemoryEstimate) -> int | None:
 
 
 def open_notes(plan: Plan, settings: FullSettings, decided: Verdict) -> Iterator[Message]:
-    """Yield where to find what fits: among what the plan leaves open, or by another change."""
-    if not plan.workload.trains or decided not in (Verdict.NO, Verdict.SPILLS):
-        return
-    if plan.settings.micro_batch is None and not plan.chosen:
+    """Yield that the search may find what fits, where a plan leaves to it what decides."""
+    if _lacks(plan, decided) and _open(plan):
         values = {"micro": settings.micro_batch, "checkpointing": settings.checkpointing}
         yield Message.of("plan.note.open", **values)
-    else:
+
+
+def ways_notes(plan: Plan, decided: Verdict) -> Iterator[Message]:
+    """Yield where the ways out are, of a plan that leaves open nothing that decides."""
+    if _lacks(plan, decided) and not _open(plan):
         yield Message.of("plan.note.ways-out")
+
+
+def _lacks(plan: Plan, decided: Verdict) -> bool:
+    return plan.workload.trains and decided in (Verdict.NO, Verdict.SPILLS)
+
+
+def _open(plan: Plan) -> bool:
+    return plan.settings.micro_batch is None and not plan.chosen
 
 
 def larger_notes(machine: Machine, memory: MemoryEstimate, decided: Verdict) -> Iterator[Message]:
