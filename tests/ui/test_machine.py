@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 
 from trainwright.messages import Message
 from trainwright.plan.file import read
+from trainwright.ui import paint
 from trainwright.ui.charts.lanes import seats
 from trainwright.ui.inspection import errors_with, inspect
 from trainwright.ui.widgets.base import widgets_of
@@ -95,6 +96,19 @@ def test_a_machine_with_parts_to_choose_is_neither_whole_nor_priced_in_full(
     assert "What is chosen goes together" in text
     assert "Everything goes together" not in text
     assert "at least" in text
+
+
+def test_the_watts_of_several_cards_are_not_cut(opened, qtbot, tmp_path):
+    text = PLAN.replace("rtx-4090, count: 2", "rtx-3090, count: 4")
+    window = opened(plan=fakes.file_in(tmp_path, text))
+    window.go("machine")
+    screen = window.screen_named("machine")
+    qtbot.waitUntil(lambda: screen.inspection is not None)
+    paint.runs = []
+    window.grab()
+    runs, paint.runs = paint.runs, None
+    (watts,) = {run.elided for run in runs if run.text.startswith("1,400")}
+    assert not watts
 
 
 def test_one_click_on_a_remedy_limits_the_cards_and_undo_takes_it_back(shown, qtbot):

@@ -8,8 +8,9 @@ from math import inf
 from trainwright.advise import learning_rate, loading, pareto, relax, space, waiting
 from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
-from trainwright.advise.reasons import reasons, sharded, untimed_reasons
+from trainwright.advise.reasons import reasons, untimed_reasons
 from trainwright.advise.search import Search, Sources
+from trainwright.advise.sharing import sharded
 from trainwright.advise.splitting import split, splittings
 from trainwright.advise.staging import WORTH_STAGES, staged, stagings
 from trainwright.advise.taking import with_settings
@@ -256,8 +257,9 @@ def _apart(
     if best_advice is None:
         return None
     less = 1 - step_seconds / before if same else None
-    settings = best_advice.choices[0].settings
-    given = staged(settings, less) if settings.pipeline_stages else split(settings, less)
+    report = best_advice.choices[0].estimate
+    stages = report.settings.pipeline_stages
+    given = staged(report, less) if stages else split(report.settings, less)
     choices = (replace(one, reasons=(given, *one.reasons)) for one in best_advice.choices)
     return replace(best_advice, choices=tuple(choices))
 
@@ -321,14 +323,14 @@ def _ranked(search: Search) -> Iterator[tuple[Timed, Report]]:
         for effect in Effect:
             if chosen and effect > chosen[0].candidate.effect:
                 return
-            for timed in search.obedient.within(effect, after=seen):
+            for timed in search.preferred.within(effect, after=seen):
                 seen += 1
                 if not any(
                     abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one in chosen
                 ):
                     yield timed
 
-    for found in search.best(search.obedient, others()):
+    for found in search.best(search.preferred, others()):
         chosen.append(found[0])
         yield found
 
@@ -338,12 +340,12 @@ def _margin(search: Search, first: tuple[Timed, Report]) -> Iterator[Message]:
     if not first[1].roomy:
         yield Message.of("advise.no-margin", spare=_spare(first[1]))
         return
-    fastest = next(search.confirmed(search.obedient), first)
+    fastest = next(search.confirmed(search.preferred), first)
     gain = 1 - fastest[0].seconds / first[0].seconds
     if fastest[1].roomy or gain < _WORTH_NAMING:
         return
     now, then = first[1].settings, fastest[1].settings
-    keys = ("micro_batch", *space.SAVERS)
+    keys = ("strategy", "micro_batch", *space.SAVERS)
     changes = [f"{key}: {getattr(then, key)}".lower() for key in keys
                if getattr(now, key) != getattr(then, key)]  # fmt: skip
     yield Message.of("advise.margin", changes=changes, gain=gain, spare=_spare(fastest[1]))

@@ -3,17 +3,20 @@
 from collections.abc import Iterator
 from itertools import islice, takewhile
 from math import inf
+from typing import Any
 
 from trainwright.advise.search import Search, first
 from trainwright.advise.walk import Timed
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.workload import Dataset
+from trainwright.workload.settings import DIVIDED
 
 _WORTH_SAYING = 0.95
 """A step that is at least 5 % shorter; below that the estimate cannot tell. Assumed."""
 _TRIES = 3
 """Replays spent on each fixed key."""
+_HOW_DIVIDED = ("strategy", "shard_degree", "shard_offload", "pipeline_stages")
 _WORKERS_A_CORE = 2
 """Assumed: above two workers a core each one only costs memory; torch warns above one."""
 
@@ -25,6 +28,7 @@ def mistakes(search: Search, best: Timed, report: Report) -> tuple[Message, ...]
     return (
         *_slower_together(search, best),
         *(message for _, message in found),
+        *_divided(search, best),
         *_quantised(search, best),
         *_by_rule(search, report),
     )
@@ -58,12 +62,38 @@ def _message(search: Search, best: Timed, timed: Timed, report: Report, key: str
         micro = {"micro": theirs.micro_batch, "better": ours.micro_batch}
         return Message.of("advise.mistake.batch", **micro, **values)
     own, better = getattr(theirs, key), getattr(ours, key)
+    if (key, theirs.strategy) == ("strategy", "ddp") and search.casts(ours):
+        return Message.of("advise.flip.shares", less=values["saved"])
     if key == "checkpointing" and better == "none":
         return Message.of("advise.mistake.checkpointing", own=own, **values)
     record = search.facts.machine.gpu.record
     if key == "precision" and own == "fp32" and record.vendor == "NVIDIA":
         return Message.of("advise.mistake.fp32", better=better, gpu=record.name, **values)
+    own, better = (_spelt(value, search.facts.machine.gpu_count) for value in (own, better))
     return Message.of("advise.mistake.other", setting=key, own=own, better=better, **values)
+
+
+def _spelt(value: Any, gpus: int) -> Any:
+    """Return a value as a plan file has it; one copy of the weights is shared by all ``gpus``."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return gpus if value is None else value
+
+
+def _divided(search: Search, best: Timed) -> Iterator[Message]:
+    """Yield how much shorter a step is in another strategy than the one that the plan fixes."""
+    given = search.plan.settings
+    if given.strategy not in DIVIDED or given.tensor_degree is not None:
+        return
+    settings = given.model_copy(update=dict.fromkeys(_HOW_DIVIDED))
+    plan = search.plan.model_copy(update={"settings": settings, "chosen": {}})
+    answer = first(plan, search.sources)
+    if answer is None or answer[1].candidate.effect > best.candidate.effect:
+        return
+    _, timed, report = answer
+    another = timed.candidate.strategy != best.candidate.strategy
+    if another and timed.seconds < _WORTH_SAYING * best.seconds:
+        yield _message(search, best, timed, report, "strategy")
 
 
 def _slower_together(search: Search, best: Timed) -> Iterator[Message]:

@@ -62,11 +62,15 @@ def _more_gpus(plan: Plan, facts: Facts) -> Iterator[Variation]:
 
 
 def next_gpu(own: GpuRecord) -> GpuRecord | None:
-    """Return the next faster GPU of the kind's newest generation, with no less memory."""
+    """Return the next faster GPU of the kind's newest generation, with no less memory.
+
+    A module does not go into a card's slot: it would take another computer.
+    """
     if own.segment not in BUYABLE:
         return None
     least, memory = _FASTER * _speed(own), own.memory_bytes.value
-    kind = [one for one in list_gpus(vendor=own.vendor, segment=own.segment) if one.launch]
+    known = list_gpus(vendor=own.vendor, segment=own.segment)
+    kind = [one for one in known if one.launch and one.form == own.form]
     newest = max(kind, key=lambda one: one.launch or "", default=None)
     if newest is None or not least:
         return None

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterator
-from itertools import islice, takewhile
 from typing import Any
 
 from trainwright.advise import space
 from trainwright.advise.advice import Reason
 from trainwright.advise.search import Search
+from trainwright.advise.sharing import SHARDING_SOURCE, alternative, faster_shares, shares
 from trainwright.advise.space import Candidate
 from trainwright.advise.walk import Timed
 from trainwright.catalog import GpuRecord
@@ -19,9 +19,6 @@ from trainwright.plan.report import Report
 from trainwright.workload.settings import Effect, effect
 
 _ESTIMATE = "estimate"
-SHARDING_SOURCE = "torch: docs, torch.distributed.fsdp.fully_shard"
-_TRIES = 3
-"""Replays spent on what else would fit."""
 _ALONE = "torchtune: full_finetune_single_device, dtype"
 _MPS = "pytorch #139390, #142397, #175804; transformers #40458; karpathy/nanochat #685, M4 Max"
 _CAPABILITY = "NVIDIA CUDA programming guide, arithmetic by compute capability; stas00, dtype"
@@ -120,9 +117,7 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     if value == "pp":  # the reason for its stages says it
         return
     if value == "fsdp2":
-        copies = _alternative(search, best, strategy="ddp")
-        less = 1 - best.seconds / copies.seconds if copies is not None else None
-        yield from sharded(count, less)
+        yield from shares(search, best, count)
         return
     other_name = "single" if value == "ddp" else "ddp"
     share = (search.plan.workload.effective_batch or 1) // (count if value == "single" else 1)
@@ -132,21 +127,12 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
         return
     gain = rival.seconds / best.seconds
     flips = Message.of("advise.flip.link") if value == "single" or gain < 0.9 * count else None
+    flips = faster_shares(search, best) or flips
     id = "advise.strategy.kept" if value == "ddp" and gain < 1 else f"advise.strategy.{value}"
     if id == "advise.strategy.ddp" and len(search.facts.machine.gpus) > 1:
         id = "advise.strategy.ddp-mixed"
     gpu = search.facts.machine.gpu.record.name
     yield _reason("strategy", value, id, _ESTIMATE, flips, gpus=count, factor=gain, gpu=gpu)
-
-
-def sharded(gpus: int, less: float | None = None, *, aside: bool = False) -> Iterator[Reason]:
-    """Yield why weights are shared out: whole copies do not fit, or take longer by ``less``."""
-    because = Message.of("advise.strategy.fsdp2", gpus=gpus)
-    if less is not None:
-        because = Message.of("advise.strategy.fsdp2-faster", gpus=gpus, less=less)
-    yield Reason("strategy", "fsdp2", because, SHARDING_SOURCE)
-    if aside:
-        yield Reason("shard_offload", True, Message.of("advise.shard-offload"), SHARDING_SOURCE)
 
 
 def _shard_degree(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
@@ -173,7 +159,7 @@ def _batch(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     yield _reason(
         "accumulation",
         chosen.accumulation,
-        "advise.accumulation.exact",
+        f"advise.accumulation.{'groups' if search.settings(chosen).together > 1 else 'exact'}",
         "stas00, training performance; token-mean loss makes it equivalent",
         Message.of("advise.flip.batch-norm") if _has_batch_norm(search, chosen) else None,
         micro=chosen.micro_batch,
@@ -257,7 +243,7 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
             cost=max(slower(best, plain), 0),
         )
         return
-    rival = _alternative(search, best, checkpointing="none")
+    rival = alternative(search, best, checkpointing="none")
     more = Message.of("advise.flip.memory-checkpointing", more=need - room)
     flips = more if need > room else None  # what it lacks is a margin
     values = {
@@ -277,14 +263,6 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
         yield _reason(
             "checkpointing", value, "advise.checkpointing.pays", _ESTIMATE, flips, **values
         )
-
-
-def _alternative(search: Search, best: Timed, **held: object) -> Timed | None:
-    """Return the best that fits with other values and changes the training no more, if any."""
-    chosen = best.candidate
-    within = search.holding(**held).within(chosen.effect)
-    alike = takewhile(lambda one: one.candidate.departs <= chosen.departs, within)
-    return next((one for one, _ in search.confirmed(islice(alike, _TRIES))), None)
 
 
 def _optimizer(search: Search, best: Timed, report: Report) -> Iterator[Reason]:

@@ -8,6 +8,7 @@ from typing import Any
 from trainwright.advise.advice import Relaxation
 from trainwright.advise.reasons import reasons
 from trainwright.advise.search import Search, first
+from trainwright.advise.space import SAVERS
 from trainwright.advise.taking import with_settings
 from trainwright.advise.walk import Timed
 from trainwright.catalog import GpuRecord
@@ -63,6 +64,8 @@ def relaxations(
         _bigger_gpu,
     )
     found = [way for step in steps if wanted() for way in islice(step(search), 1)]
+    if not any(way.change.id == "advise.relax.setting" for way in found) and wanted():
+        found += _without_savers(search)
     return tuple(sorted(found, key=_cheapness))
 
 
@@ -83,6 +86,7 @@ def _way(
 ) -> Relaxation:
     """Return a way out, with all that it changes."""
     search, timed, report = answer
+    asked = _fixed_still(asked, before.plan, report.settings)
     plan = with_settings(asked, report.settings, reasons(search, timed, report))
     return Relaxation(
         change=change,
@@ -101,7 +105,9 @@ def changes(plan: Plan, settings: FullSettings, after: Plan, taken: FullSettings
         old, new = (getattr(one, section).model_dump(mode="json") for one in (plan, after))
         found |= _different(section, old, new)
     old, new = (_by_key(meaningful(one, after.workload)) for one in (settings, taken))
-    return found | _different("settings", old, new)
+    fixed = plan.settings.model_dump(exclude_none=True)
+    known = {key: value for key, value in new.items() if value is not None or key in fixed}
+    return found | _different("settings", {key: old.get(key) for key in known}, known)
 
 
 def _by_key(values: dict[str, Any]) -> dict[str, Any]:
@@ -234,6 +240,30 @@ def _without_a_key(search: Search) -> Iterator[Relaxation]:
         yield _way(change, plan, search, (search, timed, report), timed.candidate.effect)
 
 
+def _without_savers(search: Search) -> Iterator[Relaxation]:
+    """Yield the plan with all settings left open that cost only time to save memory."""
+    plan = _opened(search.plan)
+    if plan != search.plan and (answer := first(plan, search.sources)) is not None:
+        change = Message.of("advise.relax.opened", **_cost(answer[2]))
+        yield _way(change, plan, search, answer, Effect.SAME)
+
+
+_OPENED = ("micro_batch", "accumulation", *SAVERS)
+
+
+def _opened(plan: Plan) -> Plan:
+    """Return the plan without the batch and the savers that it fixes."""
+    opened = dict.fromkeys(_OPENED)
+    return plan.model_copy(update={"settings": plan.settings.model_copy(update=opened)})
+
+
+def _fixed_still(opened: Plan, before: Plan, taken: FullSettings) -> Plan:
+    """Return an opened plan with those keys fixed again that have the same value as before."""
+    given = before.settings.model_dump(include=set(_OPENED), exclude_none=True)
+    same = {key: value for key, value in given.items() if getattr(taken, key) == value}
+    return opened.model_copy(update={"settings": opened.settings.model_copy(update=same)})
+
+
 def _shorter(search: Search) -> Iterator[Relaxation]:
     """Yield the longest multiple of 128 tokens that fits, by halving the range."""
     inputs = search.plan.workload.inputs
@@ -303,8 +333,9 @@ def smaller_tasks(plan: Plan) -> Iterator[Plan]:
 
 
 def _other_task(search: Search) -> Iterator[Relaxation]:
+    """Yield adapters in place of all weights: with what the plan fixes, then without."""
     asked = search.plan.workload.task
-    for plan in smaller_tasks(search.plan):
+    for plan in (*smaller_tasks(search.plan), *smaller_tasks(_opened(search.plan))):
         task = plan.workload.task
         if (answer := first(plan, search.sources)) is not None:
             change = Message.of("advise.relax.task", task=task, **_cost(answer[2]))

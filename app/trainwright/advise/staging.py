@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from trainwright.advise.advice import Reason
 from trainwright.estimate.stagetime import bubble_share
+from trainwright.estimate.steptime import TimeEstimate
 from trainwright.machine.peers import has_board_nvlink
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts
+from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.workload import FullSettings
 from trainwright.workload.settings import SHARDED_OPTIMIZERS
 
 SOURCE = "torch: docs, torch.distributed.pipelining"
@@ -51,14 +52,22 @@ def stagings(plan: Plan, facts: Facts, waits: float) -> Iterator[Plan]:
             yield plan.model_copy(update={"settings": given.model_copy(update=update)})
 
 
-def staged(settings: FullSettings, less: float | None) -> Reason:
+def staged(report: Report, less: float | None) -> Reason:
     """Return why layers are cut into stages: else nothing keeps the result, or takes longer.
 
     ``less`` is the share of the step that it saves; None where nothing else keeps the result.
     """
+    settings = report.settings
     stages, several = settings.pipeline_stages or 1, settings.accumulation
-    values = {"stages": stages, "bubble": bubble_share(stages, several), "micro_batches": several}
+    values = {"stages": stages, "bubble": _bubble(report.time), "micro_batches": several}
     because = Message.of("advise.stages.fits", **values)
     if less is not None:
         because = Message.of("advise.stages.faster", less=less, **values)
     return Reason("pipeline_stages", stages, because, SOURCE)
+
+
+def _bubble(time: TimeEstimate) -> float:
+    """Return the share of a step in which the pipeline fills and drains, as the report has it."""
+    waits = (part for stage in time.stages for part in stage.seconds.parts)
+    bubble = sum(part.value for part in waits if part.name.id == "time.exchange.bubble")
+    return bubble / time.step_seconds.value if time.step_seconds is not None else 0.0

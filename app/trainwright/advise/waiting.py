@@ -52,7 +52,9 @@ def _larger(search: Search, best: Timed, report: Report, now: float) -> Iterator
     facts = _facts(search, best, report, accumulation=_TIMES * steps)
     seconds = time_of(plan, facts).step_seconds
     if seconds is not None and (more := _TIMES * now / seconds.value - 1) >= _WORTH:
-        yield Message.of("advise.waiting.larger", batch=_TIMES * effective, more=more)
+        strategy = report.settings.strategy
+        ending = f"-{strategy}" if strategy in ("fsdp2", "pp") else ""
+        yield Message.of(f"advise.waiting.larger{ending}", batch=_TIMES * effective, more=more)
 
 
 def _split(search: Search, best: Timed) -> Iterator[Message]:

@@ -108,7 +108,7 @@ def best_settings(plan: Plan, facts: Facts, speeds: Speeds) -> Report | None:
     """Return the report with the best settings; None where nothing fits."""
     known = loading.with_most_workers(plan, facts)
     search = Search(plan, known, speeds.sources)
-    for timed, report in search.best(search.obedient):
+    for timed, report in search.best(search.preferred):
         return loading.settled(search, timed, report)
     return None
 

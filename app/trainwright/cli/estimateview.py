@@ -69,6 +69,9 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         title=Message.of("cli.estimate.memory"),
         numbers=(1, 2),
     )
+    if report.stages:
+        stages = [(stage.name, stage) for stage in report.stages]
+        screen.table(stages, title=Message.of("cli.estimate.stages"), numbers=(1,))
     if time.refusal is not None:
         screen.say("cli.estimate.time", "bold")
         screen.indented(time.refusal)

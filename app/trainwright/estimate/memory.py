@@ -315,18 +315,19 @@ def stage_peaks(
     *,
     batch: Ints | int,
     sequence: Ints | int,
+    among: Callable[[tuple[Stage, ...]], tuple[Stage, ...]] = deciding,
 ) -> dict[Stage, Ints]:
     """Return the allocated peak of each pipeline stage that can need the most; (points,) each.
 
-    At other batches than the settings' own, there are so many more or fewer micro-batches. Empty
-    without a pipeline.
+    At other batches than the settings' own, there are so many more or fewer micro-batches.
+    ``among`` picks the stages. Empty without a pipeline.
     """
     batches, lengths = np.broadcast_arrays(np.atleast_1d(batch), np.atleast_1d(sequence))
     samples = settings.micro_batch * settings.accumulation
     several = np.maximum(samples // batches, settings.pipeline_stages or 1)
     return {
         stage: _stage_peak(profile, gpu, settings, stage, batches, lengths, several)
-        for stage in deciding(stages_of(settings, profile))
+        for stage in among(stages_of(settings, profile))
     }
 
 

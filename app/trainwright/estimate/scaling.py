@@ -35,6 +35,8 @@ POOR = 0.9
 FEWER_EXCHANGES = 4
 """Factor on the accumulation that is tried."""
 
+_WHOLE = {"pipeline_stages": None, "strategy": "single"}
+
 Verdict = Literal["slower", "probably-slower", "either", "gain"]
 """Slower than one GPU at both ends of the range, where it is expected, or at its lower end only."""
 
@@ -81,33 +83,45 @@ def scaling(
 ) -> tuple[ScalingPoint, ...]:
     """Return the plan on 1 to all of its GPUs; of one GPU, what a second would do.
 
-    Empty where nothing is trained, where the update cannot wait for other GPUs, where layers are
-    split or lie in stages, and where the answers are written first: fewer GPUs write more at once
-    each.
+    Fewer GPUs than a pipeline has stages hold as many as they are. Empty where nothing is trained,
+    where the update cannot wait for other GPUs, where layers are split, and where the answers are
+    written first: fewer GPUs write more at once each.
     """
     situation, workload = clock.situation, clock.situation.workload
     alone = settings.optimizer_in_backward or settings.optimizer_offload == "cpu"
-    whole = settings.together == 1 and workload.writes is None
+    whole = settings.tensor_degree is None and workload.writes is None
     if not workload.trains or alone or not whole:
         return ()
     if situation.gpu_count < 2 and not _takes_another(situation.gpu.record):
         return ()
-    effective = batch * settings.accumulation * situation.gpu_count
+    effective = batch * settings.accumulation * settings.ranks_of(situation.gpu_count)
     points: list[ScalingPoint] = []
     one: Quantity | None = None
     for count in _counts(max(situation.gpu_count, 2)):
-        accumulation = max(1, -(-effective // (batch * count)))
-        shared = settings.model_copy(update={"accumulation": accumulation})
+        if count % min(count, settings.pipeline_stages or 1):
+            continue  # no whole number of copies of the pipeline
+        staged = on_gpus(settings, count)
+        ranks = staged.ranks_of(count)
+        accumulation = max(1, -(-effective // (batch * ranks)))
+        shared = staged.model_copy(update={"accumulation": accumulation})
         terms = clock.of(count).terms(profile, shared, batch)
-        rate = _rate(clock, terms, count, batch * accumulation)
+        rate = _rate(clock, terms, count, ranks, batch * accumulation)
         one = one or rate
         points.append(
             ScalingPoint(
-                *(count, accumulation, batch * accumulation * count),
-                *(rate, _efficiency(rate, one, count)),
+                *(count, accumulation, batch * accumulation * ranks),
+                *(rate, _efficiency(rate, one, count, measured=staged.pipeline_stages is None)),
             )
         )
     return tuple(points)
+
+
+def on_gpus(settings: FullSettings, count: int) -> FullSettings:
+    """Return the settings with as many pipeline stages as so many GPUs can hold."""
+    if settings.pipeline_stages is None or settings.pipeline_stages <= count:
+        return settings
+    several = {"pipeline_stages": count} if count > 1 else _WHOLE
+    return settings.model_copy(update=several)
 
 
 def _takes_another(record: GpuRecord) -> bool:
@@ -121,8 +135,8 @@ def _counts(most: int) -> list[int]:
     return sorted({*every, *doubled, most})
 
 
-def _rate(clock: Clock, terms: StepTerms, count: int, share: int) -> Quantity:
-    """Return the samples/s of ``count`` GPUs that take ``share`` samples of a step each."""
+def _rate(clock: Clock, terms: StepTerms, count: int, ranks: int, share: int) -> Quantity:
+    """Return the samples/s of ``count`` GPUs, of which ``ranks`` take ``share`` samples a step."""
     inputs = clock.situation.workload.inputs
     rows = inputs.samples_a_row if inputs.batching == "packed" else 1.0
     compute = Quantity(
@@ -137,17 +151,19 @@ def _rate(clock: Clock, terms: StepTerms, count: int, share: int) -> Quantity:
     waiting = replace(compute, name=Message.of("time.scaling.waiting"), value=terms.waiting)
     return Quantity(
         Message.of("time.scaling.rate", gpus=count),
-        share * count * rows / terms.step,
+        share * ranks * rows / terms.step,
         Unit.SAMPLES_PER_SECOND,
         Kind.ESTIMATED,
-        formula=f"{share * rows:g} · {count} / (GPU + exchange + waiting)",
+        formula=f"{share * rows:g} · {ranks} / (GPU + exchange + waiting)",
         parts=tuple(part for part in (compute, exposed, waiting) if part.value > 0),
     )
 
 
-def _efficiency(rate: Quantity, one: Quantity, count: int) -> Quantity:
+def _efficiency(rate: Quantity, one: Quantity, count: int, *, measured: bool) -> Quantity:
+    """Return the rate against so many times that of one; a range where such were ``measured``."""
     share, spread = rate.value / (count * one.value), load().efficiency_spread.value
-    interval = Interval(max(share - spread, 0.0), min(share + spread, 1.0)) if count > 1 else None
+    known = count > 1 and measured
+    interval = Interval(max(share - spread, 0.0), min(share + spread, 1.0)) if known else None
     return Quantity(
         Message.of("time.scaling.efficiency", gpus=count),
         share,
@@ -204,7 +220,7 @@ def notes(
     if offered and kind in ("gain", "too-many"):
         return
     yield from _assumed(record, clock.link)
-    if last.efficiency.value < POOR and not settings.shards:
+    if last.efficiency.value < POOR and not settings.shards and not settings.pipeline_stages:
         changes = list(_changes(profile, clock, settings, batch))
         if changes:
             now = _briefly(last.gain, last.gpus)

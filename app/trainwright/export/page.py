@@ -102,6 +102,9 @@ class _Page:
         ]
         totals = ((each.name, *self.figures(each)) for each in memory_totals(report))
         yield self.table([*rows, *totals])
+        if report.stages:
+            yield self.heading("cli.estimate.stages")
+            yield self.table((stage.name, *self.figures(stage)) for stage in report.stages)
 
     def _time(self, report: Report) -> Iterator[str]:
         unfit = "-unfit" if report.verdict is Verdict.NO else ""

@@ -50,6 +50,7 @@ from trainwright.plan.serving import (
     tensor_parallel,
     waits,
 )
+from trainwright.plan.staging import stage_memory
 from trainwright.plan.tracenotes import trace_notes, update_notes
 from trainwright.profile import interpreter
 from trainwright.profile.profile import Profile
@@ -275,6 +276,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
             *recipe.note_of(likely, memory),
             *judging.larger_notes(machine, memory, decided),
             *judging.host_notes(memory, room),
+            *judging.ways_notes(plan, decided),
             *load_notes(machine, facts.profile, facts.settings),
             *judging.loader_notes(memory, clock, room),
             *facts.notes,
@@ -285,6 +287,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         serving=serving,
         support=supported,
         likely_bytes=likely,
+        stages=stage_memory(*_of_device(facts), _length(facts.inputs), memory.allocated_peak),
         checks=_checks(plan, facts, clock),
         phases=phases,
     )

@@ -48,10 +48,23 @@ def host_room(machine: Machine, memory: MemoryEstimate) -> int | None:
 
 def open_notes(plan: Plan, settings: FullSettings, decided: Verdict) -> Iterator[Message]:
     """Yield that the search may find what fits, where a plan leaves to it what decides."""
-    opened = plan.settings.micro_batch is None and not plan.chosen
-    if plan.workload.trains and decided in (Verdict.NO, Verdict.SPILLS) and opened:
+    if _lacks(plan, decided) and _open(plan):
         values = {"micro": settings.micro_batch, "checkpointing": settings.checkpointing}
         yield Message.of("plan.note.open", **values)
+
+
+def ways_notes(plan: Plan, decided: Verdict) -> Iterator[Message]:
+    """Yield where the ways out are, of a plan that leaves open nothing that decides."""
+    if _lacks(plan, decided) and not _open(plan):
+        yield Message.of("plan.note.ways-out")
+
+
+def _lacks(plan: Plan, decided: Verdict) -> bool:
+    return plan.workload.trains and decided in (Verdict.NO, Verdict.SPILLS)
+
+
+def _open(plan: Plan) -> bool:
+    return plan.settings.micro_batch is None and not plan.chosen
 
 
 def larger_notes(machine: Machine, memory: MemoryEstimate, decided: Verdict) -> Iterator[Message]:

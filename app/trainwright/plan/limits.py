@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from trainwright.estimate.memory import allocated_peak_bytes
 from trainwright.estimate.outside import bytes_outside
-from trainwright.estimate.scaling import ScalingPoint
+from trainwright.estimate.scaling import ScalingPoint, on_gpus
 from trainwright.plan.evaluate import Facts, memory_of, runs_out, served_in
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
@@ -28,7 +28,8 @@ def with_limits(plan: Plan, facts: Facts, report: Report) -> Report:
 def _fits(plan: Plan, facts: Facts, point: ScalingPoint) -> bool:
     """Return whether the plan fits on so many GPUs: the fewer share, the more each holds."""
     update = {"accumulation": point.accumulation}
-    fewer = replace(facts, settings=facts.settings.model_copy(update=update))
+    settings = on_gpus(facts.settings, point.gpus).model_copy(update=update)
+    fewer = replace(facts, settings=settings)
     return not runs_out(plan, fewer, gpus=point.gpus)
 
 

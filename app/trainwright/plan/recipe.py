@@ -26,10 +26,11 @@ def likely_bytes(
 ) -> float | None:
     """Return the most bytes of the device that a likely recipe takes; None where one is stated.
 
+    None of pipeline stages too, for no trainer of these takes them.
     ``config`` is the text of the model's ``config.json``, empty where it has none; ``gpus`` train
     together.
     """
-    if settings.recipe is not None or not plan.workload.trains:
+    if settings.recipe is not None or settings.pipeline_stages or not plan.workload.trains:
         return None
     batch, sequence = settings.micro_batch, plan.workload.inputs.sequence_length or 0
     task = "full" if plan.workload.task == "pretrain" else plan.workload.task

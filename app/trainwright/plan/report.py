@@ -61,7 +61,8 @@ class Report:
     """Whether PyTorch, or the engine, runs on this GPU under this system."""
     likely_bytes: float | None = None
     """The most that a likely recipe takes of the device; None where the plan states one."""
-
+    stages: tuple[Quantity, ...] = ()
+    """The allocated peak of each pipeline stage; empty without stages."""
     phases: Phases | None = None
     """Of a step that begins with writing answers; None for others."""
     checks: tuple[Check, ...] = ()
@@ -106,6 +107,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "time": _time(report.time, serves=report.serving is not None),
         "serving": _serving(report.serving) if report.serving is not None else None,
         **({"phases": _phases(report.phases)} if report.phases is not None else {}),
+        **({"stages": [_bytes(stage) for stage in report.stages]} if report.stages else {}),
         "support": _support(report.support) if report.support is not None else None,
         "settings": report.settings.model_dump(mode="json"),
         "notes": [render(note, "en") for note in report.notes],

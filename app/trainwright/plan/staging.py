@@ -1,9 +1,13 @@
-"""Which models a pipeline of stages is planned for."""
+"""Which models a pipeline of stages is planned for, and what each of its stages needs."""
 
 import json
 
-from trainwright.messages import UserError
+from trainwright.estimate.memory import stage_peaks
+from trainwright.explain import Kind, Quantity, Unit
+from trainwright.machine.machine import Gpu
+from trainwright.messages import Message, UserError
 from trainwright.plan.model import Model
+from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 
 STAGED = ("llama", "mistral", "qwen2", "qwen3")
@@ -31,3 +35,25 @@ def check_stages(model: Model, settings: FullSettings) -> None:
         raise UserError.of("plan.stages-kinds", key=key)
     if (layers := int(config.get("num_hidden_layers") or 32)) < stages:
         raise UserError.of("plan.stages-layers", key=key, layers=layers, stages=stages)
+
+
+def stage_memory(
+    profile: Profile, gpu: Gpu, settings: FullSettings, sequence: int, largest: Quantity
+) -> tuple[Quantity, ...]:
+    """Return the allocated peak of each pipeline stage in its order, in bytes; none without one.
+
+    ``largest`` is that of the stage that decides, which was replayed.
+    """
+    batch = settings.micro_batch
+    found = stage_peaks(profile, gpu, settings, batch=batch, sequence=sequence, among=tuple)
+    most = max((int(peak[0]) for peak in found.values()), default=0)
+    return tuple(
+        Quantity(
+            Message.of("memory.stage", stage=one.index + 1, first=one.begin + 1, last=one.end),
+            largest.value if int(peak[0]) == most else float(peak[0]),
+            Unit.BYTES,
+            Kind.ESTIMATED,
+            source="torch 2.13: torch/distributed/pipelining",
+        )
+        for one, peak in found.items()
+    )

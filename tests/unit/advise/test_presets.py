@@ -265,24 +265,82 @@ def test_full_training_of_a_billion_weights_fits_twelve_gigabytes():
     assert choice.settings.optimizer == "adamw-8bit"
 
 
-def test_weights_are_shared_out_where_a_step_is_faster_so():
-    """FSDP2 exchanges gradients in 16 bits and leaves room for more samples at once."""
+def test_copies_go_before_faster_shares_which_are_named_with_gain_and_change():
+    """FSDP2 is faster here in part because the sums between layers are in 16 bits, which DDP's
+    autocast keeps in fp32."""
     document = planned("llama-3.2-1b", "full", "h100-80gb", 512, {"sequence_length": 2048})
     gpus = {"gpus": [{"id": "h100-80gb", "count": 8}]}
-    plan, copies = (
+    plan, shares, copies = (
         Plan.model_validate(document.model_dump(exclude_none=True, mode="json")
                             | {"machine": gpus, "settings": settings})
-        for settings in ({}, {"strategy": "ddp"})
+        for settings in ({}, {"strategy": "fsdp2"}, {"strategy": "ddp"})
     )  # fmt: skip
-    (chosen,), (copied,) = (advise(one, resolve(one), top=1).choices for one in (plan, copies))
-    assert chosen.settings.strategy == "fsdp2"
-    assert chosen.estimate.time.step_seconds.value < copied.estimate.time.step_seconds.value
-    because = next(reason.because for reason in chosen.reasons if reason.setting == "strategy")
-    assert "less time" in render(because, "en")
+    found = [advise(one, resolve(one), top=1) for one in (plan, shares, copies)]
+    (chosen,), (shared,), (copied,) = (one.choices for one in found)
+    assert chosen.settings == copied.settings
+    now, then = (one.estimate.time.step_seconds.value for one in (chosen, shared))
+    assert then < now
+    (why,) = [reason for reason in chosen.reasons if reason.setting == "strategy"]
+    assert why.flips.id == "advise.flip.shares"
+    assert why.flips.values["less"] == pytest.approx(1 - then / now)
+    # Where the plan fixes copies, a note says the same.
+    assert why.flips.id in {note.id for note in found[2].notes}
+
+
+def test_a_fixed_strategy_that_costs_a_tenth_of_the_time_or_more_is_said():
+    document = planned("llama-3.1-8b", "full", "h100-80gb", 64, {"sequence_length": 4096})
+    gpus = {"gpus": [{"id": "h100-80gb", "count": 8}]}
+    staged, opened = (
+        Plan.model_validate(document.model_dump(exclude_none=True, mode="json")
+                            | {"machine": gpus, "settings": settings})
+        for settings in ({"strategy": "pp"}, {})
+    )  # fmt: skip
+    advice, other = (advise(one, resolve(one), top=1) for one in (staged, opened))
+    now, then = (one.choices[0].estimate.time.step_seconds.value for one in (advice, other))
+    assert then < 0.9 * now
+    (note,) = [note for note in advice.notes if note.id == "advise.mistake.other"]
+    assert (note.values["own"], note.values["better"]) == ("pp", "fsdp2")
+    assert note.values["saved"] == pytest.approx(1 - then / now)
+
+
+def test_fixed_values_are_spelt_as_in_the_plan_file():
+    document = planned("llama-3.1-8b", "full", "h100-80gb", 64, {"sequence_length": 4096})
+    gpus = {"gpus": [{"id": "h100-80gb", "count": 8}]}
+    settings = {"strategy": "fsdp2", "shard_degree": 2}
+    plan = Plan.model_validate(document.model_dump(exclude_none=True, mode="json")
+                               | {"machine": gpus, "settings": settings})  # fmt: skip
+    found = [render(note, "en") for note in advise(plan, resolve(plan), top=1).notes]
+    (said,) = [text for text in found if text.startswith("shard_degree: 2")]
+    assert "8 takes" in said
+    assert not [text for text in found if "None" in text or "True" in text.split("all = True")[0]]
+
+
+def test_what_a_plan_fixes_hides_no_way_out():
+    """Neither a key alone nor adapters alone make 8B fit here: adapters and checkpointing do."""
+    plan = planned("llama-3.1-8b", "full", "rtx-3060-12gb", 16, {"sequence_length": 2048})
+    machine = plan.machine.model_copy(update={"memory_gib": 32.0})
+    fixed = plan.settings.model_copy(update={"micro_batch": 4, "checkpointing": "none"})
+    plan = plan.model_copy(update={"settings": fixed, "machine": machine})
+    facts = resolve(plan)
+    # The estimate names where the ways are.
+    assert "plan.note.ways-out" in {note.id for note in evaluate(plan, facts).notes}
+    ways = advise(plan, facts, top=1).nothing_fits
+    assert [way for way in ways if way.changes.get("workload.task") == "qlora"]
+    assert all(value is not None for way in ways for value in way.changes.values())
+
+
+def test_shares_are_the_first_choice_where_copies_leave_nothing_free():
+    document = planned("llama-3.2-1b", "full", "rtx-3090", 64, {"sequence_length": 2048})
+    gpus = (document.machine.gpus[0].model_copy(update={"count": 4}),)
+    plan = document.model_copy(
+        update={"machine": document.machine.model_copy(update={"gpus": gpus})}
+    )
+    (chosen,) = advise(plan, resolve(plan), top=1).choices
+    assert (chosen.settings.strategy, chosen.settings.precision) == ("fsdp2", "bf16-mixed")
 
 
 def test_more_memory_on_several_gpus_never_gives_a_slower_choice():
-    """Whole copies of 1B fit from some 27 GiB on; shares are faster there too."""
+    """Whole copies of 1B fit from some 27 GiB on, where they are taken instead of shares."""
     document = planned("llama-3.2-1b", "pretrain", "rtx-4090", 64, {"sequence_length": 2048})
     machine = document.machine.model_copy(
         update={"gpus": (document.machine.gpus[0].model_copy(update={"count": 4}),)}
@@ -290,15 +348,20 @@ def test_more_memory_on_several_gpus_never_gives_a_slower_choice():
     plan = document.model_copy(update={"machine": machine})
     facts = resolve(plan)
 
-    def seconds(gib):
+    def chosen(gib):
         gpu = facts.machine.gpu
         total = replace(gpu.total, value=gib * 2**30)
         larger = replace(facts.machine, gpus=(replace(gpu, total=total),))
         (best,) = advise(plan, replace(facts, machine=larger), alone=True).choices
-        return best.estimate.time.step_seconds.value
+        return best.settings.strategy, best.estimate.time.step_seconds.value
 
-    times = [seconds(gib) for gib in (23, 26, 28, 32, 40, 60)]
-    assert times == sorted(times, reverse=True)
+    found = [chosen(gib) for gib in (23, 26, 28, 32, 40, 60)]
+    strategies = [strategy for strategy, _ in found]
+    assert strategies == sorted(strategies, reverse=True)
+    assert set(strategies) == {"ddp", "fsdp2"}
+    for one in ("ddp", "fsdp2"):
+        times = [seconds for strategy, seconds in found if strategy == one]
+        assert times == sorted(times, reverse=True)
 
 
 def test_a_choice_without_headroom_is_named_with_its_gain_and_not_taken():

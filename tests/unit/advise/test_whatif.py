@@ -181,7 +181,12 @@ def test_the_next_gpu_is_faster_new_and_has_no_less_memory() -> None:
         assert other.memory_bytes.value >= own.memory_bytes.value
         assert other.flops["bf16_fp32"].value > 1.2 * own.flops["bf16_fp32"].value
         assert (other.launch or "") > (own.launch or "")
+        assert other.form == own.form
     assert next_gpu(find_gpu("rtx-5090").record) is None
+    # No SXM module goes into the slot of a workstation.
+    card = next_gpu(find_gpu("a100-80gb-pcie").record)
+    assert card is not None
+    assert card.form == "card"
     assert (
         next_gpu(find_gpu("rtx-3060-12gb").record.model_copy(update={"segment": "laptop"})) is None
     )

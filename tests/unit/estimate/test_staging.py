@@ -149,6 +149,35 @@ def test_stages_are_chosen_where_a_slow_network_would_pass_all_gradients(folder:
     joined = plan(folder, gpu="h100-80gb-sxm", **free)
     [best] = advise(apart, facts(apart), top=1).choices
     assert best.settings.strategy == "pp"
-    assert "pipeline_stages" in {reason.setting for reason in best.reasons}
+    (why,) = [reason for reason in best.reasons if reason.setting == "pipeline_stages"]
+    (note,) = [one for one in best.estimate.notes if one.id == "time.note.bubble"]
+    assert why.because.values["bubble"] == pytest.approx(note.values["share"])
     [best] = advise(joined, facts(joined), top=1).choices
     assert best.settings.strategy != "pp"
+
+
+@pytest.mark.slow
+def test_each_stage_has_its_memory_and_fewer_gpus_their_own_pipeline(folder: Path) -> None:
+    asked = plan(folder, count=8, pipeline_stages=4)
+    found = report(asked)
+    stages = [stage.value for stage in found.stages]
+    assert len(stages) == 4
+    assert max(stages) == found.memory.allocated_peak.value
+    assert [stage.name.values["first"] for stage in found.stages] == [1, 2, 3, 4]
+    # Three GPUs hold three stages, five to seven no whole number of copies of four.
+    points = found.time.scaling
+    assert [point.gpus for point in points] == [1, 2, 3, 4, 8]
+    assert {point.effective_batch for point in points} == {16}
+    last, rate = points[-1], found.time.samples_per_second
+    assert rate is not None
+    assert last.samples_per_second.value == pytest.approx(rate.value)
+    alone = report(plan(folder, count=1, strategy="single", workload={"effective_batch": 16}))
+    assert alone.time.samples_per_second is not None
+    assert points[0].samples_per_second.value == pytest.approx(alone.time.samples_per_second.value)
+    assert last.efficiency.interval is None  # no run in stages was timed
+
+
+@pytest.mark.slow
+def test_no_trainer_that_cannot_take_stages_is_reckoned_with(folder: Path) -> None:
+    assert report(plan(folder, strategy="ddp")).likely_bytes is not None
+    assert report(plan(folder)).likely_bytes is None

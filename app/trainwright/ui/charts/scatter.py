@@ -176,14 +176,20 @@ class Scatter(Painted):
         d.write(_LEFT, h - 17, w - _LEFT - _RIGHT, 16, tr(self._axes.across, unit=unit_of_memory()),
                 px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip
         if y.low > 0:
-            d.write(_LEFT + 6, h - _BOTTOM - 18, w - _LEFT - _RIGHT, 16,
-                    tr(self._axes.cut, value=tick_text(y.low)),
-                    px=tokens.MICRO, colour="text3")  # fmt: skip
+            self._draw_cut(d, tr(self._axes.cut, value=tick_text(y.low)), at, w, h)
         d.rule(round(at), top, round(at), h - _BOTTOM, "text", width=2)
         text = self._axes.limit(self._limit)
         wide = tokens.width(text, tokens.MICRO, 600)
         left = at + 6 if at + wide + 8 < w else at - wide - 6
         d.write(left, top, wide + 1, 16, text, px=tokens.MICRO, weight=600)
+
+    def _draw_cut(self, d: Drawing, text: str, at: float, w: int, h: int) -> None:
+        """Write where the time axis begins, beside the line of the limit at ``at``."""
+        left, wide = float(_LEFT + 6), tokens.width(text, tokens.MICRO)
+        if left < at < left + wide + 6 and at + 6 + wide < w:
+            left = at + 6
+        d.write(left, h - _BOTTOM - 18, w - left, 16, text, px=tokens.MICRO,
+                colour="text3")  # fmt: skip
 
     def _draw_front(self, d: Drawing, x: Scale, y: Scale) -> None:
         front = sorted((p for p in self._points if p.best), key=lambda p: p.memory_gib)

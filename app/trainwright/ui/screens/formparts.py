@@ -84,7 +84,7 @@ class FactLine(Painted):
 
 
 class Equation(Painted):
-    """How the batch comes about: micro-batch times steps times GPUs."""
+    """How the batch comes about: micro-batch times steps times GPUs, or groups of such."""
 
     def __init__(self) -> None:
         super().__init__(height=26)
@@ -92,9 +92,10 @@ class Equation(Painted):
 
     def tell(self, plan: Plan, settings: FullSettings) -> None:
         """Show the product for these settings."""
-        gpus = gpu_count(plan) if settings.several else 1
+        gpus = settings.ranks_of(gpu_count(plan)) if settings.several else 1
         product = settings.micro_batch * settings.accumulation * gpus
-        self._text = tr("ui.form.equation", micro=settings.micro_batch,
+        ending = ".groups" if settings.together > 1 else ""
+        self._text = tr(f"ui.form.equation{ending}", micro=settings.micro_batch,
                         steps=settings.accumulation, gpus=gpus, product=product)  # fmt: skip
         self.setAccessibleName(self._text)
         self.update()

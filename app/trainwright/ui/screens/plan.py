@@ -11,6 +11,7 @@ from trainwright.ui import tokens
 from trainwright.ui.charts.memory import MemoryChart
 from trainwright.ui.charts.roofline import FamilyKeys, RooflineChart
 from trainwright.ui.charts.scaling import ScalingChart
+from trainwright.ui.charts.stages import StageBars
 from trainwright.ui.charts.waterfall import Waterfall
 from trainwright.ui.explain_pane import ExplainPane
 from trainwright.ui.figures import unit_of_memory
@@ -43,6 +44,7 @@ class PlanScreen(QWidget):
         self.serving = ServingCard()
         self.memory = MemoryChart()
         self.waterfall = Waterfall()
+        self.stages = StageBars()
         self.scaling = ScalingChart()
         self.whatifs = WhatIfCards(lambda: session.plan)
         self._trace = self._trace_strip()
@@ -73,6 +75,7 @@ class PlanScreen(QWidget):
             offer_copies(shown, lambda: memory_rows(session.report))
         for shown in (self.figures, self.waterfall):
             offer_copies(shown, lambda: time_rows(session.report))
+        offer_copies(self.stages, self.stages.rows)
         offer_copies(self.scaling, self.scaling.rows)
         offer_copies(self.roofline, lambda: operator_rows(session.roofs))
         self.whatifs.applied.connect(session.apply_whatif)
@@ -106,6 +109,10 @@ class PlanScreen(QWidget):
         time = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.S), gap=6)
         time.column.addWidget(self._time_heading)
         time.column.addWidget(self.waterfall)
+        stages = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.M), gap=6)
+        self._stages_heading = Heading(Message.of("ui.chart.stages"))
+        stages.column.addWidget(self._stages_heading)
+        stages.column.addWidget(self.stages)
         scaling = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.S), gap=6)
         scaling.column.addWidget(
             Heading(Message.of("ui.chart.scaling"), Message.of("ui.chart.scaling.note"))
@@ -122,6 +129,7 @@ class PlanScreen(QWidget):
         column.addWidget(self.serving)
         column.addWidget(self.whatifs)
         column.addWidget(memory, 1)
+        column.addWidget(stages)
         column.addWidget(time)
         column.addWidget(scaling)
         column.addWidget(operators)
@@ -130,7 +138,7 @@ class PlanScreen(QWidget):
         scroll = Scroll(body)
         scroll.fitted.connect(self._fit)
         self._memory_chart, self._time_chart, self._scaling_chart = memory, time, scaling
-        self._operators = operators
+        self._operators, self._stage_bars = operators, stages
         return scroll
 
     # What is shown
@@ -152,6 +160,7 @@ class PlanScreen(QWidget):
         report = session.report
         self._memory_chart.setVisible(report is not None)
         self._time_chart.setVisible(report is not None and report.time.refusal is None)
+        self._show_stages(report)
         self._show_scaling(report)
         self.figures.show_report(report, session.roofs, trains=_trains(session.plan))
         self.serving.show_report(report)
@@ -162,6 +171,12 @@ class PlanScreen(QWidget):
             self._show_blank()
         else:
             self._show_report(report)
+
+    def _show_stages(self, report: Report | None) -> None:
+        """Show what each pipeline stage needs; nothing without a pipeline."""
+        self._stage_bars.setVisible(report is not None and bool(report.stages))
+        self._stages_heading.annotate(tr("ui.chart.stages.note", unit=unit_of_memory()))
+        self.stages.show_report(report)
 
     def _show_scaling(self, report: Report | None) -> None:
         """Show the curve of a plan with several GPUs; of one, a sentence tells of a second."""

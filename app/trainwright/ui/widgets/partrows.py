@@ -25,7 +25,7 @@ from trainwright.ui.widgets.controls import Stepper
 from trainwright.ui.widgets.picker import Option, Popup
 
 HEIGHT = 50
-WATTS, PRICE, COUNT = 50, 128, 72
+WATTS, PRICE, COUNT = 60, 128, 72
 COUNTED = ("gpu", "memory", "storage")
 """Kinds of which a machine may have several alike."""
 

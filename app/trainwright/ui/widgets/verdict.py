@@ -267,7 +267,8 @@ class VerdictCard(Painted):
         x = float(_SIDE)
         for part in doors.segments(self._report):
             wide = part.value * scale
-            self._draw_segment(d, part, x, y, wide)
+            if x < end_of_card:  # what is beyond is painted over
+                self._draw_segment(d, part, x, y, min(wide, end_of_card - x))
             x += wide
         if end_of_use > end_of_card:
             over = QRectF(end_of_card, y, end_of_use - end_of_card, _BAR_HEIGHT)
