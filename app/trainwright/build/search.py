@@ -35,6 +35,7 @@ from trainwright.build.speeds import COUNTS, Cards, Speeds, shares
 from trainwright.build.systems import LARGEST_CARD, complete
 from trainwright.build.thrift import thrifty
 from trainwright.build.tracing import Trace, at_hand, shared_out
+from trainwright.build.watching import Watch, around, in_turn, unwatched
 from trainwright.build.works import Together, Works, plans_of, works_of
 from trainwright.catalog import GpuRecord
 from trainwright.machine.power import CIRCUITS
@@ -80,10 +81,12 @@ def search(
     *,
     market: Market | None = None,
     trace: Trace | None = None,
+    watch: Watch = unwatched,
 ) -> Builds:
     """Return the best computers for a request.
 
     Where there is none, what else may do the work is traced by ``trace``, if that is given.
+    ``watch`` is told of each card that is looked at.
 
     Raises:
         UserError: the wishes contradict one another, or the plan is none that can be answered.
@@ -98,17 +101,18 @@ def search(
         """Return the cheapest computer for another request."""
         plans = [Speeds(plan, sources, system) for plan in plans_of(asked)]
         timed = (works, run) if asked.plan is request.plan else works_of(asked, plans)
-        return _Search(asked, market.wishing(asked.wishes), *timed).lowest()
+        return _Search(asked, market.wishing(asked.wishes), *timed, watch=watch).lowest()
 
-    found = _Search(request, market, works, run).answer()
+    found = _Search(request, market, works, run, watch=watch).answer()
     if found.builds:
         return found
     unshared = [plan for one in speeds for plan in shared_out(one, market)]
     if [plan for plan in unshared if at_hand(plan, trace)]:  # traced now
-        return search(request, sources, market=market, trace=trace)
+        return search(request, sources, market=market, trace=trace, watch=watch)
     # Where nothing that is proven and can be checked is within reach, less is better than nothing.
     for sound in (True, False) if works.unproven else (False,):
-        less = _Search(request, market, works, run, trial=True, sound=sound).answer()
+        trying = _Search(request, market, works, run, trial=True, sound=sound, watch=watch)
+        less = trying.answer()
         if less.builds:
             notes = (*less.notes, *surer(found, request, lowest))
             return replace(less, cheapest=found.cheapest, notes=notes)
@@ -131,6 +135,7 @@ class _Search:
         *,
         sound: bool = True,
         trial: bool = False,
+        watch: Watch = unwatched,
     ) -> None:
         """Take what no rule forbids; ``trial``: cards too that PyTorch runs on only as one."""
         wishes = request.wishes
@@ -140,6 +145,7 @@ class _Search:
         self.market = market
         self.works = works
         self.trial = trial
+        self.watch = watch
         self.around = Around(market, wishes, sound=sound)
         self.circuit = wishes.circuit or usual(market.currency, self.limit)
         self.choosing = Choosing(self.around, self.circuit)
@@ -215,6 +221,7 @@ class _Search:
                 continue
             if any(self._rules_out(one, choice) for one in known):
                 continue
+            self.watch(1.0, around(choice.cards))
             if choice.work is None:
                 if (timed := self._timed(choice)) is not None:
                     heappush(waiting, (timed.least.seconds, place, timed))
@@ -295,7 +302,7 @@ class _Search:
         trains = self.works.trains
         if not self.works.several:
             others = []
-        for number, record in enumerate(self._records()):
+        for number, record in in_turn(self._records(), self.watch):
             if not self.trial and self.works.trial(record):
                 continue
             choice = self._choice(record, first, number)
