@@ -29,9 +29,9 @@ from trainwright.build.money import amount
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
 from trainwright.build.run import Run
-from trainwright.build.shortfall import shortfall, surer
+from trainwright.build.shortfall import divided, shortfall, surer
 from trainwright.build.sizing import steps
-from trainwright.build.speeds import COUNTS, Cards, Speeds, shares
+from trainwright.build.speeds import COUNTS, Cards, Speeds
 from trainwright.build.systems import LARGEST_CARD, complete
 from trainwright.build.thrift import thrifty
 from trainwright.build.tracing import Trace, at_hand, shared_out
@@ -56,8 +56,6 @@ LEFT = 0.05
 """Share of a budget that is not left over without a word; assumed."""
 TENTH = 1.1
 """The budget and a tenth of it: the answer says what that much money would bring."""
-
-
 _ANY = Least(0.0, 0.0, 0.0)
 
 
@@ -104,8 +102,9 @@ def search(
         return _Search(asked, market.wishing(asked.wishes), *timed, watch=watch).lowest()
 
     found = _Search(request, market, works, run, watch=watch).answer()
+    beside = tuple(divided(found, request, market, works))
     if found.builds:
-        return found
+        return replace(found, notes=(*found.notes, *beside))
     unshared = [plan for one in speeds for plan in shared_out(one, market)]
     if [plan for plan in unshared if at_hand(plan, trace)]:  # traced now
         return search(request, sources, market=market, trace=trace, watch=watch)
@@ -114,12 +113,12 @@ def search(
         trying = _Search(request, market, works, run, trial=True, sound=sound, watch=watch)
         less = trying.answer()
         if less.builds:
-            notes = (*less.notes, *surer(found, request, lowest))
+            notes = (*less.notes, *surer(found, request, lowest), *beside)
             return replace(less, cheapest=found.cheapest, notes=notes)
         found = found if found.cheapest is not None else less
     untraced = (Message.of("planner.untraced.shared"),) if unshared else ()
     short = shortfall(found, request, market, works, lowest, trace)
-    notes = (*found.notes, *short, *untraced)
+    notes = (*found.notes, *short, *beside, *untraced)
     return replace(found, notes=notes)
 
 
@@ -299,7 +298,7 @@ class _Search:
         """Yield cards that do the work, those with the most memory first, and several of them."""
         wishes = self.request.wishes
         first, *others = (wishes.gpus,) if wishes.gpus else COUNTS
-        trains = self.works.trains
+        copies = self.works.copies
         if not self.works.several:
             others = []
         for number, record in in_turn(self._records(), self.watch):
@@ -308,10 +307,10 @@ class _Search:
             choice = self._choice(record, first, number)
             if choice is not None:
                 yield choice
-            if choice is not None and (self._whole(choice) or not shares(record)):
-                # One card serves where the model fits on it: more of them work in turn.
-                yield from self._several(choice, others if trains else ())
-            elif shares(record):
+            if choice is not None and (self._whole(choice) or not self.works.spreads(record)):
+                # Where layers are spread, one card serves what fits on it: more work in turn.
+                yield from self._several(choice, others if copies else ())
+            elif self.works.spreads(record):
                 several = (self._choice(record, count, number) for count in others)
                 yield from (one for one in several if one is not None)
 

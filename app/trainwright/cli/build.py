@@ -92,7 +92,7 @@ def command(
     for wanted in (plan, *(work.plan for work in also)):
         if not wanted.machine.local:
             planning.facts(wanted, terminal)  # so that the model is traced, with progress
-    found = _found(request, terminal)
+    found = found_for(request, terminal)
     said = {"usd_per_kwh": kwh, "household_kwh": household}
     known = energy_rates(plan.limits.rates)
     known |= {name: value for name, value in said.items() if value is not None}
@@ -121,7 +121,7 @@ def command(
     return Answer(document, show, Exit.DONE if found.builds else Exit.NO)
 
 
-def _found(request: Request, terminal: Terminal) -> Builds:
+def found_for(request: Request, terminal: Terminal) -> Builds:
     """Return the answer to a request; a terminal shows what is looked at once it takes longer."""
     title = terminal.say("cli.build.searching", name=request.plan.name)
     with ProgressLine(terminal, title, after=SILENT_S) as line:
