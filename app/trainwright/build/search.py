@@ -28,6 +28,7 @@ from trainwright.build.ladder import change, undominated
 from trainwright.build.money import amount
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
+from trainwright.build.rooms import roomier
 from trainwright.build.run import Run
 from trainwright.build.shortfall import divided, shortfall, surer
 from trainwright.build.sizing import steps
@@ -118,8 +119,7 @@ def search(
         found = found if found.cheapest is not None else less
     untraced = (Message.of("planner.untraced.shared"),) if unshared else ()
     short = shortfall(found, request, market, works, lowest, trace)
-    notes = (*found.notes, *short, *beside, *untraced)
-    return replace(found, notes=notes)
+    return replace(found, notes=(*found.notes, *short, *beside, *untraced))
 
 
 class _Search:
@@ -393,7 +393,7 @@ class _Search:
             found = self.choosing.best(cards, work, cost, self.limit, needed)
             if found is not None and level(found.seconds) <= level(outcome.seconds):
                 best, taken = found, needed
-        return best
+        return roomier(best, self.around, self.limit)
 
     def _money(self, builds: list[Candidate], ladder: list[Outcome]) -> Iterator[Message]:
         """Yield what is left of the money, and what more of it would bring."""
