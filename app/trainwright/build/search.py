@@ -30,7 +30,7 @@ from trainwright.build.offers import Market
 from trainwright.build.request import Request
 from trainwright.build.rooms import roomier
 from trainwright.build.run import Run
-from trainwright.build.shortfall import divided, shortfall, surer
+from trainwright.build.shortfall import divided, shortfall, surer, without_a_wish
 from trainwright.build.sizing import steps
 from trainwright.build.speeds import COUNTS, Cards, Speeds
 from trainwright.build.systems import LARGEST_CARD, complete
@@ -46,17 +46,16 @@ from trainwright.workload.settings import Effect
 BEYOND = 2.0
 """Budgets up to which the trade of money against time is shown; assumed."""
 LOOKED = 5
-"""Computers that are worked out in full at least: their times are others than at the first look, so
-that the fewest asked for are the first of the same list; assumed."""
+"""Computers that are worked out in full at least, for their times change: fewer that are asked for
+are the first of the same list. Assumed."""
 STEP = 0.05
 """Least gain that is worth naming as the next step of money; assumed."""
 SOFTWARE = {"AMD", "Intel"}
-"""Makers on whose cards libraries made for CUDA do not run as they are. Sources: PyTorch, "HIP
-(ROCm) semantics" and "Getting started on Intel GPU"."""
+"""Makers on whose cards CUDA's libraries do not run. Sources: PyTorch, HIP semantics, Intel GPU."""
 LEFT = 0.05
 """Share of a budget that is not left over without a word; assumed."""
 TENTH = 1.1
-"""The budget and a tenth of it: the answer says what that much money would bring."""
+"""Of the budget: the answer says what that much money would bring."""
 _ANY = Least(0.0, 0.0, 0.0)
 
 
@@ -105,14 +104,15 @@ def search(
     found = _Search(request, market, works, run, watch=watch).answer()
     beside = tuple(divided(found, request, market, works))
     if found.builds:
-        return replace(found, notes=(*found.notes, *beside))
+        given_up = without_a_wish(request, found, lowest)
+        return replace(found, notes=(*found.notes, *given_up, *beside))
     unshared = [plan for one in speeds for plan in shared_out(one, market)]
     if [plan for plan in unshared if at_hand(plan, trace)]:  # traced now
         return search(request, sources, market=market, trace=trace, watch=watch)
     # Where nothing that is proven and can be checked is within reach, less is better than nothing.
     for sound in (True, False) if works.unproven else (False,):
-        trying = _Search(request, market, works, run, trial=True, sound=sound, watch=watch)
-        less = trying.answer()
+        tried = _Search(request, market, works, run, sound=sound, trial=True, watch=watch)
+        less = tried.answer()
         if less.builds:
             notes = (*less.notes, *surer(found, request, lowest), *beside)
             return replace(less, cheapest=found.cheapest, notes=notes)

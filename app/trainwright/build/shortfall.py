@@ -60,6 +60,15 @@ def shortfall(
     yield from _in_fewer_bits(request, lowest, trace, limit)
 
 
+def without_a_wish(request: Request, found: Builds, lowest: Lowest) -> Iterator[Message]:
+    """Yield what each wish given up would save where only complete computers do the work."""
+    if any(one.build.board is not None for one in found.builds):
+        return
+    for way, values, asked in _ways(request):
+        if asked.plan is request.plan:
+            yield from _cheaper(way, values, lowest(asked), found.budget and found.budget.amount)
+
+
 def _cheaper(
     way: str, values: dict[str, object], one: Candidate | None, limit: float | None
 ) -> Iterator[Message]:
