@@ -64,9 +64,10 @@ def without_a_wish(request: Request, found: Builds, lowest: Lowest) -> Iterator[
     """Yield what each wish given up would save where only complete computers do the work."""
     if any(one.build.board is not None for one in found.builds):
         return
+    limit = found.budget.amount if found.budget is not None else None
     for way, values, asked in _ways(request):
         if asked.plan is request.plan:
-            yield from _cheaper(way, values, lowest(asked), found.budget and found.budget.amount)
+            yield from _cheaper(way, values, lowest(asked), limit)
 
 
 def _cheaper(

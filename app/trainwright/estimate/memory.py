@@ -85,25 +85,22 @@ class _Asked:
         return self.make(**dict(self.arguments))
 
 
-_ANY = Device("NVIDIA", 9)
-"""By whose layouts the peaks of all GPUs are known: only the size of workspaces differs."""
+_ANY = Device("NVIDIA", 9)  # only the size of workspaces differs from GPU to GPU
 
 
 def _peak(asked: _Asked, batch: Ints, sequence: Ints, context: Ints | None = None) -> Ints:
     """Return the quick peak at each point, in bytes; what all GPUs share is worked out once."""
     values = dict(asked.arguments)
-    workspace = cuda.cublas_workspace(values["device"])
     alike = replace(asked, arguments=tuple({**values, "device": _ANY}.items()))
-    found = _ceiling_of(values["profile"], alike)
-    return found.peak(batch, sequence, context, workspace=workspace)
+    workspace = cuda.cublas_workspace(values["device"])
+    return _ceiling_of(values["profile"], alike).peak(batch, sequence, context, workspace=workspace)
 
 
 @with_profile(100)
 def _ceiling_of(_profile: Profile, asked: _Asked) -> Ceiling:
     """Return the moments that can be the peak.
 
-    A search keeps these for all that it tries, and one over all cards on sale tries some hundreds.
-    They take kilobytes, their layouts a megabyte each.
+    A search keeps these for all that it tries: they take kilobytes, their layouts a megabyte each.
     """
     return ceiling(asked.layout())
 
