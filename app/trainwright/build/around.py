@@ -28,11 +28,13 @@ from trainwright.catalog.part_records import FormFactor
 from trainwright.machine import (
     rules_fit,
     rules_lanes,
+    rules_links,
+    rules_memory,
     rules_plugs,
     rules_processor,
     rules_storage,
 )
-from trainwright.machine.build import Build, BuildGpu
+from trainwright.machine.build import Build, BuildGpu, Use
 from trainwright.machine.placement import PlacedGpu, Placement, form, narrowest, openings, place
 from trainwright.machine.wiring import Lanes
 
@@ -42,6 +44,12 @@ _SEATS: tuple[Rule, ...] = (
     *(rules_storage.ports, rules_storage.server_drives),
 )
 """Of cards and drives in their places on a board in a case."""
+_CORE: tuple[Rule, ...] = (
+    *(*rules_processor.RULES, *rules_lanes.RULES, *rules_memory.RULES),
+    *(*rules_storage.RULES, *rules_links.RULES),
+)
+"""That ask nothing of cooler and power supply. A case only takes places away, so that what they
+forbid without one is forbidden in any."""
 SIZES: tuple[FormFactor, ...] = ("mini-itx", "micro-atx", "atx", "ceb", "e-atx", "eeb", "xl-atx")
 """From small to large."""
 
@@ -254,6 +262,10 @@ class Around:
         """Return what is asked of processor and memory: as much as sets on sale can hold."""
         size = self.stores.size(needed.memory_gib)
         return needed.cores, size, needed.generation, needed.at_rate
+
+    def stands(self, build: Build, use: Use) -> bool:
+        """Return whether a case, a cooler and a power supply are all that parts may lack."""
+        return not forbidden(said(_CORE, build, place(build), use), sound=self.sound)
 
     # Cooler and case
 

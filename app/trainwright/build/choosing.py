@@ -307,6 +307,8 @@ class Choosing:
     def _completed(self, task: Task, core: Core, limit: float, wanted: int) -> Outcome | None:
         """Return the cheapest whole computer with the core."""
         around, room = self._around, limit - task.cost - core.cost
+        if not around.stands(self._build(task, core), task.use):
+            return None
         coolers = around.coolers_of(core.frame)
         powering = next(self._supplies.enough(self._build(task, core), task.use), None)
         if not coolers or powering is None:

@@ -42,9 +42,12 @@ def _unsound(check: Check) -> bool:
 
 
 def said(
-    rules: Iterable[Rule], build: Build, placement: Placement | None = None
+    rules: Iterable[Rule],
+    build: Build,
+    placement: Placement | None = None,
+    use: Use = _NO_USE,
 ) -> Iterator[Check]:
     """Yield what the rules say of the parts, lanes and power left aside."""
-    facts = Facts(build, _NO_USE, placement or _NOWHERE, _NO_POWER)
+    facts = Facts(build, use, placement or _NOWHERE, _NO_POWER)
     for rule in rules:
         yield from rule(facts)

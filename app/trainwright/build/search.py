@@ -28,13 +28,15 @@ from trainwright.build.ladder import change, undominated
 from trainwright.build.money import amount
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
+from trainwright.build.rooms import roomier
 from trainwright.build.run import Run
-from trainwright.build.shortfall import shortfall, surer
+from trainwright.build.shortfall import divided, shortfall, surer, without_a_wish
 from trainwright.build.sizing import steps
-from trainwright.build.speeds import COUNTS, Cards, Speeds, shares
+from trainwright.build.speeds import COUNTS, Cards, Speeds
 from trainwright.build.systems import LARGEST_CARD, complete
 from trainwright.build.thrift import thrifty
 from trainwright.build.tracing import Trace, at_hand, shared_out
+from trainwright.build.watching import Watch, around, in_turn, unwatched
 from trainwright.build.works import Together, Works, plans_of, works_of
 from trainwright.catalog import GpuRecord
 from trainwright.machine.power import CIRCUITS
@@ -44,19 +46,16 @@ from trainwright.workload.settings import Effect
 BEYOND = 2.0
 """Budgets up to which the trade of money against time is shown; assumed."""
 LOOKED = 5
-"""Computers that are worked out in full at least: their times are others than at the first look, so
-that the fewest asked for are the first of the same list; assumed."""
+"""Computers that are worked out in full at least, for their times change: fewer that are asked for
+are the first of the same list. Assumed."""
 STEP = 0.05
 """Least gain that is worth naming as the next step of money; assumed."""
 SOFTWARE = {"AMD", "Intel"}
-"""Makers on whose cards libraries made for CUDA do not run as they are. Sources: PyTorch, "HIP
-(ROCm) semantics" and "Getting started on Intel GPU"."""
+"""Makers on whose cards CUDA's libraries do not run. Sources: PyTorch, HIP semantics, Intel GPU."""
 LEFT = 0.05
 """Share of a budget that is not left over without a word; assumed."""
 TENTH = 1.1
-"""The budget and a tenth of it: the answer says what that much money would bring."""
-
-
+"""Of the budget: the answer says what that much money would bring."""
 _ANY = Least(0.0, 0.0, 0.0)
 
 
@@ -80,10 +79,12 @@ def search(
     *,
     market: Market | None = None,
     trace: Trace | None = None,
+    watch: Watch = unwatched,
 ) -> Builds:
     """Return the best computers for a request.
 
     Where there is none, what else may do the work is traced by ``trace``, if that is given.
+    ``watch`` is told of each card that is looked at.
 
     Raises:
         UserError: the wishes contradict one another, or the plan is none that can be answered.
@@ -98,25 +99,27 @@ def search(
         """Return the cheapest computer for another request."""
         plans = [Speeds(plan, sources, system) for plan in plans_of(asked)]
         timed = (works, run) if asked.plan is request.plan else works_of(asked, plans)
-        return _Search(asked, market.wishing(asked.wishes), *timed).lowest()
+        return _Search(asked, market.wishing(asked.wishes), *timed, watch=watch).lowest()
 
-    found = _Search(request, market, works, run).answer()
+    found = _Search(request, market, works, run, watch=watch).answer()
+    beside = tuple(divided(found, request, market, works))
     if found.builds:
-        return found
+        given_up = without_a_wish(request, found, lowest)
+        return replace(found, notes=(*found.notes, *given_up, *beside))
     unshared = [plan for one in speeds for plan in shared_out(one, market)]
     if [plan for plan in unshared if at_hand(plan, trace)]:  # traced now
-        return search(request, sources, market=market, trace=trace)
+        return search(request, sources, market=market, trace=trace, watch=watch)
     # Where nothing that is proven and can be checked is within reach, less is better than nothing.
     for sound in (True, False) if works.unproven else (False,):
-        less = _Search(request, market, works, run, trial=True, sound=sound).answer()
+        tried = _Search(request, market, works, run, sound=sound, trial=True, watch=watch)
+        less = tried.answer()
         if less.builds:
-            notes = (*less.notes, *surer(found, request, lowest))
+            notes = (*less.notes, *surer(found, request, lowest), *beside)
             return replace(less, cheapest=found.cheapest, notes=notes)
         found = found if found.cheapest is not None else less
     untraced = (Message.of("planner.untraced.shared"),) if unshared else ()
     short = shortfall(found, request, market, works, lowest, trace)
-    notes = (*found.notes, *short, *untraced)
-    return replace(found, notes=notes)
+    return replace(found, notes=(*found.notes, *short, *beside, *untraced))
 
 
 class _Search:
@@ -131,6 +134,7 @@ class _Search:
         *,
         sound: bool = True,
         trial: bool = False,
+        watch: Watch = unwatched,
     ) -> None:
         """Take what no rule forbids; ``trial``: cards too that PyTorch runs on only as one."""
         wishes = request.wishes
@@ -140,6 +144,7 @@ class _Search:
         self.market = market
         self.works = works
         self.trial = trial
+        self.watch = watch
         self.around = Around(market, wishes, sound=sound)
         self.circuit = wishes.circuit or usual(market.currency, self.limit)
         self.choosing = Choosing(self.around, self.circuit)
@@ -215,6 +220,7 @@ class _Search:
                 continue
             if any(self._rules_out(one, choice) for one in known):
                 continue
+            self.watch(1.0, around(choice.cards))
             if choice.work is None:
                 if (timed := self._timed(choice)) is not None:
                     heappush(waiting, (timed.least.seconds, place, timed))
@@ -292,19 +298,19 @@ class _Search:
         """Yield cards that do the work, those with the most memory first, and several of them."""
         wishes = self.request.wishes
         first, *others = (wishes.gpus,) if wishes.gpus else COUNTS
-        trains = self.works.trains
+        copies = self.works.copies
         if not self.works.several:
             others = []
-        for number, record in enumerate(self._records()):
+        for number, record in in_turn(self._records(), self.watch):
             if not self.trial and self.works.trial(record):
                 continue
             choice = self._choice(record, first, number)
             if choice is not None:
                 yield choice
-            if choice is not None and (self._whole(choice) or not shares(record)):
-                # One card serves where the model fits on it: more of them work in turn.
-                yield from self._several(choice, others if trains else ())
-            elif shares(record):
+            if choice is not None and (self._whole(choice) or not self.works.spreads(record)):
+                # Where layers are spread, one card serves what fits on it: more work in turn.
+                yield from self._several(choice, others if copies else ())
+            elif self.works.spreads(record):
                 several = (self._choice(record, count, number) for count in others)
                 yield from (one for one in several if one is not None)
 
@@ -387,7 +393,7 @@ class _Search:
             found = self.choosing.best(cards, work, cost, self.limit, needed)
             if found is not None and level(found.seconds) <= level(outcome.seconds):
                 best, taken = found, needed
-        return best
+        return roomier(best, self.around, self.limit)
 
     def _money(self, builds: list[Candidate], ladder: list[Outcome]) -> Iterator[Message]:
         """Yield what is left of the money, and what more of it would bring."""

@@ -165,7 +165,8 @@ def use_of(cards: Cards, speed: Speed, needed: Needs, plan: Plan) -> Use:
     """Return what the computer is for, as rules ask."""
     settings = speed.settings
     if not plan.workload.trains:
-        way = "inference" if cards.count == 1 else "layer-split"
+        served = speed.clock.situation.served
+        way = "layer-split" if served is not None and served.split is not None else "inference"
     elif settings.shards:
         way = "sharded"
     else:

@@ -21,13 +21,14 @@ from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import System
 from trainwright.machine.placement import CARD_GENERATION
 from trainwright.machine.wiring import EDGE
-from trainwright.messages import UserError
+from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.question import kernel
 from trainwright.plan.schema import Plan
-from trainwright.plan.serving import gpus_of
+from trainwright.plan.serving import TENSOR_PARALLEL, gpus_of
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
+from trainwright.workload.engines import COPYING
 from trainwright.workload.settings import Effect
 
 Look = Callable[[Plan], Facts | Pending]
@@ -79,6 +80,9 @@ COUNTS = (1, 2, 3, 4)
 SHARED_FROM = 24e9
 """Bytes of a card's memory from which weights are shared over several: with less, one larger card
 costs less than their slots, lanes and watts. Assumed."""
+SPLIT_FROM = 12e9
+"""The same where layers of a served model are spread, which need next to no lanes. Assumed: pairs
+of used RTX 3060 with 12 GB are the least that people put together for it."""
 UNPROVEN = ("prototype", "preview", "unlisted")
 """States of support on whose word nobody should buy a computer where there is another one."""
 
@@ -110,9 +114,15 @@ class Speeds:
 
     @property
     def several(self) -> bool:
-        """Whether several cards are any use: an engine that does not split serves on one."""
+        """Whether several cards are any use: some engines serve on one alone."""
         engine = self.plan.settings.engine
-        return self.plan.workload.trains or (engine is not None and ENGINES[engine].splits)
+        splits = engine is not None and ENGINES[engine].splits
+        return self.plan.workload.trains or splits or self.copies
+
+    @property
+    def copies(self) -> bool:
+        """Whether each of several cards may do a share of the work on a copy of its own."""
+        return self.plan.workload.trains or self.plan.settings.engine in COPYING
 
     def linked(self, link: Link | None, count: int) -> bool:
         """Return whether the cards' link plays a part at all."""
@@ -177,6 +187,19 @@ class Speeds:
             if (facts := self._known(plan, cards)) is not None:
                 return shortage(Search(plan, facts, self.sources)), plan is shared
         return None, False
+
+    def divided(self, cards: Cards) -> Message | None:
+        """Return what each card holds where an engine splits every matrix over them.
+
+        None where it cannot, or not even so. How fast that is, is not known.
+        """
+        facts = self._known(self.plan, cards)
+        search = Search(self.plan, facts, self.sources) if facts is not None else None
+        smallest = search.smallest if search is not None else None
+        if search is None or smallest is None:
+            return None
+        notes = search.report(smallest).notes
+        return next((note for note in notes if note.id == TENSOR_PARALLEL), None)
 
     def sharded(self, cards: Cards) -> Plan | None:
         """Return the plan with the weights shared over the cards; None where that is not open."""
@@ -283,6 +306,12 @@ def batched(plan: Plan, count: int) -> Plan:
 def shares(record: GpuRecord) -> bool:
     """Return whether it is worth looking at the card with weights shared over several."""
     return record.memory_bytes.value >= SHARED_FROM
+
+
+def spreads(plan: Plan, record: GpuRecord) -> bool:
+    """Return whether it is worth looking at several such cards for what one does not hold."""
+    least = SHARED_FROM if plan.workload.trains else SPLIT_FROM
+    return record.memory_bytes.value >= least
 
 
 def widest(record: GpuRecord) -> Link:

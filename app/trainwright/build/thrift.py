@@ -10,13 +10,16 @@ from trainwright.messages import Message
 
 NEAR = 0.05
 """Longer time that nobody notices, as for the next step of money; assumed."""
+IDLE = 0.25
+"""Longer time for which cards that are there already are not left idle; assumed, as ``FAIR``."""
 
 
 def thrifty(ranked: Sequence[Candidate]) -> list[Candidate]:
     """Return the same, but first the one of the least price times time that is about as fast.
 
     About as fast: neither its expected time nor its upper end is longer than the first one's by
-    ``NEAR``. It says what the faster one costs more.
+    ``NEAR``, or by ``IDLE`` where it is built of owned cards that the first one leaves idle. It
+    says what the faster one costs more.
     """
     if not ranked:
         return []
@@ -26,7 +29,7 @@ def thrifty(ranked: Sequence[Candidate]) -> list[Candidate]:
         return list(ranked)
     cards = first.build.gpus[0]
     said = Message.of(
-        "planner.thrift",
+        "planner.thrift-owned" if _owns(best) and not _owns(first) else "planner.thrift",
         gpu=cards.record.name,
         count=first.build.gpu_count,
         gain=counted(best) / counted(first) - 1,
@@ -38,7 +41,13 @@ def thrifty(ranked: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _about_as_fast(one: Candidate, first: Candidate) -> bool:
-    return all(rank(one) < rank(first) * (1 + NEAR) for rank in (counted, latest)) or one is first
+    near = IDLE if _owns(one) and not _owns(first) else NEAR
+    return all(rank(one) < rank(first) * (1 + near) for rank in (counted, latest)) or one is first
+
+
+def _owns(one: Candidate) -> bool:
+    """Return whether cards that are there already do the work."""
+    return any(part.kind == "gpu" and part.owned for part in one.parts)
 
 
 def _spent(one: Candidate) -> float:

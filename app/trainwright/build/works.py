@@ -11,7 +11,7 @@ from trainwright.build.feeds import Feed, Feeds
 from trainwright.build.request import Request
 from trainwright.build.run import Run, run_of
 from trainwright.build.sizing import LEAST_GB, Needs, needs, use_of
-from trainwright.build.speeds import Cards, Link, Speed, Speeds
+from trainwright.build.speeds import Cards, Link, Speed, Speeds, spreads
 from trainwright.catalog import CpuRecord, DriveRecord, GpuRecord
 from trainwright.machine.build import Use, Way
 from trainwright.plan.schema import Plan
@@ -116,10 +116,14 @@ class Works:
         """Return whether one of them runs on the card only as a trial."""
         return any(speeds.trial(record) for speeds, _, _ in self.each)
 
+    def spreads(self, record: GpuRecord) -> bool:
+        """Return whether several such cards may do what one of them cannot."""
+        return any(spreads(speeds.plan, record) for speeds, _, _ in self.each)
+
     @property
-    def trains(self) -> bool:
-        """Whether any of them is a training."""
-        return any(speeds.plan.workload.trains for speeds, _, _ in self.each)
+    def copies(self) -> bool:
+        """Whether for any of them each of several cards may hold a copy of its own."""
+        return any(speeds.copies for speeds, _, _ in self.each)
 
     @property
     def several(self) -> bool:

@@ -17,10 +17,11 @@ from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, Fraction, option
 from trainwright.cli.planning import PlanSource
+from trainwright.cli.progress import ProgressLine
 from trainwright.cli.terminal import Terminal
 from trainwright.explain import Quantity
 from trainwright.machine.build import Check, CircuitName
-from trainwright.messages import Message, UserError
+from trainwright.messages import Message, UserError, render
 from trainwright.messages.units import number
 from trainwright.plan import file
 from trainwright.prices import Price, Total
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 Rent = Callable[[Candidate], float | None]
 """What an hour of a like computer costs in a cloud; None where nobody says."""
+SILENT_S = 2.0
+"""Seconds that a search may take without a word; assumed."""
 
 
 @click.command("build", cls=Command, help="cli.build.summary")
@@ -89,7 +92,7 @@ def command(
     for wanted in (plan, *(work.plan for work in also)):
         if not wanted.machine.local:
             planning.facts(wanted, terminal)  # so that the model is traced, with progress
-    found = search(request, trace=lambda wanted: planning.facts(wanted, terminal))
+    found = found_for(request, terminal)
     said = {"usd_per_kwh": kwh, "household_kwh": household}
     known = energy_rates(plan.limits.rates)
     known |= {name: value for name, value in said.items() if value is not None}
@@ -116,6 +119,17 @@ def command(
         show_builds(screen, found, known, rent)
 
     return Answer(document, show, Exit.DONE if found.builds else Exit.NO)
+
+
+def found_for(request: Request, terminal: Terminal) -> Builds:
+    """Return the answer to a request; a terminal shows what is looked at once it takes longer."""
+    title = terminal.say("cli.build.searching", name=request.plan.name)
+    with ProgressLine(terminal, title, after=SILENT_S) as line:
+        return search(
+            request,
+            trace=lambda wanted: planning.facts(wanted, terminal),
+            watch=lambda share, what: line.update(share, render(what, terminal.language)),
+        )
 
 
 def check_wishes(request: Request) -> None:

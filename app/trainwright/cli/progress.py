@@ -16,11 +16,12 @@ class ProgressLine:
     A file or pipe stays free of it, so that standard error holds a complaint or nothing.
     """
 
-    def __init__(self, terminal: Terminal, title: str) -> None:
+    def __init__(self, terminal: Terminal, title: str, *, after: float = 0.0) -> None:
+        """Prepare the line; it appears ``after`` so many seconds, if the work still goes on."""
         self._terminal = terminal
         self._title = title
         self._shown = sys.stderr is not None and sys.stderr.isatty()
-        self._next = 0.0
+        self._next = time.monotonic() + after
 
     def __enter__(self) -> "ProgressLine":
         return self

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainwright.estimate.allocator import MIN_BLOCK, rounded
+from trainwright.estimate.cuda import USUAL_WORKSPACE, WORKSPACES
 from trainwright.estimate.layout import Layout
 from trainwright.profile.profile import SCALE, Floats, Ints, monomials
 
@@ -26,19 +27,23 @@ class Ceiling:
 
     coefficients: Floats
     """Bytes by monomial, first of the layout's length, then of its context and of each window,
-    then the number of live storages whose size varies; (moments, 13) without windows."""
+    then the number of live storages whose size varies, and of cuBLAS workspaces; (moments, 14)
+    without windows."""
     windows: tuple[int, ...] = ()
 
-    def peak(self, batch: Ints, sequence: Ints, context: Ints | None = None) -> Ints:
+    def peak(
+        self, batch: Ints, sequence: Ints, context: Ints | None = None, *, workspace: int
+    ) -> Ints:
         """Return the allocated peak at each point, in bytes; (points,).
 
+        ``workspace`` is the bytes of one of cuBLAS, all that a layout has of the GPU itself.
         Within 256 bytes a live storage of the rounded sum; what blocks hold unsplit is not
         in it, so that it is a little low: typically 0 to 3 %.
         """
         late = sequence if context is None else context
-        rounding = np.full(len(batch), MIN_BLOCK / 2)
+        rounding, spaces = (np.full(len(batch), size) for size in (MIN_BLOCK / 2, float(workspace)))
         lengths = (sequence, late, *(np.minimum(late, window - 1) for window in self.windows))
-        basis = np.vstack([*(_basis(batch, length) for length in lengths), rounding])
+        basis = np.vstack([*(_basis(batch, length) for length in lengths), rounding, spaces])
         result: Ints = (self.coefficients @ basis).max(axis=0).astype(np.int64)
         return result
 
@@ -61,7 +66,10 @@ def ceiling(layout: Layout) -> Ceiling:
 
 
 def _polynomials(layout: Layout) -> Floats:
-    """Return each size row's bytes by monomial and whether it varies; (rows, 13)."""
+    """Return each size row's bytes by monomial, whether it varies, and whether it is a workspace.
+
+    (rows, 14)
+    """
     exact: Floats = layout.profile.sizes.astype(np.float64) / SCALE
     varies = layout.profile.sizes[:, 1:].any(axis=1)
     exact[~varies, 0] = rounded(np.ceil(exact[~varies, 0]).astype(np.int64))
@@ -69,12 +77,15 @@ def _polynomials(layout: Layout) -> Floats:
     hidden = _hidden_polynomials(layout)
     blocks = 2 + len(layout.windows)
     flags = np.concatenate([*[varies] * blocks, hidden[:, 1:].any(axis=1)])
+    spaces = np.array([one.rule in WORKSPACES for one in layout.hidden], dtype=np.bool_)
+    hidden[spaces] = 0.0
+    workspaces = np.concatenate([np.zeros(blocks * len(exact), np.bool_), spaces])
     columns = [
         np.concatenate([*(exact if row == at else none for row in range(blocks)), rest])
         for at in range(blocks)
         for rest in (hidden if at == 0 else np.zeros_like(hidden),)
     ]
-    return np.column_stack([*columns, flags.astype(np.float64)])
+    return np.column_stack([*columns, flags.astype(np.float64), workspaces.astype(np.float64)])
 
 
 def _hidden_polynomials(layout: Layout) -> Floats:
@@ -93,7 +104,7 @@ def _without_lower(live: Floats) -> Floats:
     Some models have hundreds of rows that nothing exceeds everywhere; comparing all with all
     would take longer than what it saves.
     """
-    weight = np.append(np.tile(monomials(8, 1024), live.shape[1] // 6), 1.0)
+    weight = np.append(np.tile(monomials(8, 1024), live.shape[1] // 6), (1.0, USUAL_WORKSPACE))
     left, kept = live[np.argsort(-(live @ weight), kind="stable")], np.zeros((0, live.shape[1]))
     while len(left) and len(kept) < _COMPARED:
         kept = np.vstack([kept, left[:1]])

@@ -26,6 +26,11 @@ PRODUCT_SOURCE = "torch: aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_
 SOFTMAX_SOURCE = "torch: aten/src/ATen/native/SoftMax.cpp, _safe_softmax"
 DDP_SOURCE = "torch: torch/csrc/distributed/c10d/reducer.hpp, bucket_cap_mb=25"
 
+WORKSPACES = ("cublas-forward", "cublas-backward")
+"""Rules of the cuBLAS workspaces, one for each host thread that multiplies: ours and autograd's."""
+USUAL_WORKSPACE = 32 << 20
+"""Bytes of one on compute capability 9, 10 and 12."""
+
 BUCKET = 25 << 20
 """``bucket_cap_mb`` of DistributedDataParallel."""
 
@@ -71,7 +76,7 @@ def cublas_workspace(device: Device) -> int:
         return 76 << 20
     if device.vendor != "NVIDIA":
         return 0
-    return 32 << 20 if device.major >= 9 else 8_519_680
+    return USUAL_WORKSPACE if device.major >= 9 else 8_519_680
 
 
 def context(record: GpuRecord) -> Range:

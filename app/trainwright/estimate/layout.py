@@ -118,7 +118,7 @@ def _with_cublas(layout: Layout, device: Device) -> Layout:
     multiplies[multiplies] = gemm[layout.op[multiplies]]
     backward = layout.phase == _BACKWARD
     inserts = []
-    for thread, rule in ((~backward, "cublas-forward"), (backward, "cublas-backward")):
+    for thread, rule in zip((~backward, backward), cuda.WORKSPACES, strict=True):
         events = np.flatnonzero(multiplies & thread)
         if events.size:
             workspace = Hidden(rule, device.workspace_source, nbytes=nbytes)

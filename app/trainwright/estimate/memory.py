@@ -85,16 +85,22 @@ class _Asked:
         return self.make(**dict(self.arguments))
 
 
-def _ceiling(asked: _Asked) -> Ceiling:
-    return _ceiling_of(dict(asked.arguments)["profile"], asked)
+_ANY = Device("NVIDIA", 9)  # only the size of workspaces differs from GPU to GPU
+
+
+def _peak(asked: _Asked, batch: Ints, sequence: Ints, context: Ints | None = None) -> Ints:
+    """Return the quick peak at each point, in bytes; what all GPUs share is worked out once."""
+    values = dict(asked.arguments)
+    alike = replace(asked, arguments=tuple({**values, "device": _ANY}.items()))
+    workspace = cuda.cublas_workspace(values["device"])
+    return _ceiling_of(values["profile"], alike).peak(batch, sequence, context, workspace=workspace)
 
 
 @with_profile(100)
 def _ceiling_of(_profile: Profile, asked: _Asked) -> Ceiling:
     """Return the moments that can be the peak.
 
-    A search keeps these for all that it tries, and one over all cards on sale tries some hundreds.
-    They take kilobytes, their layouts a megabyte each.
+    A search keeps these for all that it tries: they take kilobytes, their layouts a megabyte each.
     """
     return ceiling(asked.layout())
 
@@ -295,16 +301,16 @@ def allocated_peak_bytes(
     if stages := stage_peaks(profile, gpu, settings, batch=batches, sequence=lengths):
         return np.max([*stages.values()], axis=0)  # type: ignore[no-any-return]
     if new_tokens is None:
-        return _ceiling(asked).peak(batches, lengths)
+        return _peak(asked, batches, lengths)
     if served is None or served.traced:
         contexts = np.broadcast_to(lengths + np.atleast_1d(new_tokens) - 1, lengths.shape)
-        return _ceiling(asked).peak(batches, lengths, contexts)
+        return _peak(asked, batches, lengths, contexts)
     new = np.broadcast_to(np.atleast_1d(new_tokens), lengths.shape)
     counted = zip(batches.tolist(), lengths.tolist(), new.tolist(), strict=True)
     points = [Point.of(count, prompt, tokens, served) for count, prompt, tokens in counted]
     at = (np.array([getattr(p, name) for p in points]) for name in ("batch", "sequence", "pool"))
     computed, tokens, pool = at
-    total_bytes: Ints = _ceiling(asked).peak(computed, tokens) + pool
+    total_bytes: Ints = _peak(asked, computed, tokens) + pool
     return total_bytes
 
 
@@ -349,7 +355,7 @@ def _stage_peak(
     for short in set(shown.values()):
         at = np.array([shown[count] == short for count in several.tolist()])
         more = several[at] - short.micro_batches
-        few = _ceiling(_asked(profile, gpu, settings, stage=short)).peak(batches[at], lengths[at])
+        few = _peak(_asked(profile, gpu, settings, stage=short), batches[at], lengths[at])
         found[at] = few + more * edge_bytes(profile, short, batches[at], lengths[at])
     return found
 
@@ -368,11 +374,7 @@ def _fusing(
     """Return how far below and above the estimate torch.compile's bounds lie, in bytes."""
     points = np.array([batch]), np.array([sequence])
     least, middle, most = (
-        float(
-            _ceiling(_asked(profile, gpu, settings, gpu_count=gpu_count, kept=kept)).peak(*points)[
-                0
-            ]
-        )
+        float(_peak(_asked(profile, gpu, settings, gpu_count=gpu_count, kept=kept), *points)[0])
         for kept in (0.0, None, 1.0)
     )
     return max(middle - least, 0.0), max(most - middle, 0.0)

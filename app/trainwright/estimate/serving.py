@@ -34,6 +34,12 @@ class Served:
     """Of the weights: ``int4``, ``q4_k_m``; ``none`` where they are not quantised."""
     split: Split | None = None
     """Of the layers over several GPUs; None where one GPU holds all of them."""
+    copies: int = 1
+    """GPUs that each serve the whole model; they share the requests."""
+
+    def each(self, requests: int) -> int:
+        """Return the requests of one copy, the fullest one."""
+        return -(-requests // self.copies)
 
     @property
     def traced(self) -> bool:
@@ -46,10 +52,10 @@ class Served:
         return self.engine.policy.share is not None
 
     def pool_bytes(self, requests: int, tokens: int) -> int:
-        """Return the bytes of a GPU's cache of so many requests of so many tokens."""
+        """Return the bytes of a GPU's cache of so many requests of so many tokens in all."""
         shape = self.held_shape
         assert shape is not None, "only transformers serve a cache that is not known"
-        return engines.served_bytes(shape, self.engine, self.dtype, requests, tokens)
+        return engines.served_bytes(shape, self.engine, self.dtype, self.each(requests), tokens)
 
     @property
     def held_shape(self) -> CacheShape | None:
@@ -66,10 +72,10 @@ class Served:
 
         Engines cut prompts into chunks; tokens of several requests go through as one sequence.
         """
-        chunk = self.engine.chunk
+        chunk, each = self.engine.chunk, self.each(requests)
         if chunk is None:
-            return requests, prompt
-        return 1, max(min(requests * prompt, chunk), 1)
+            return each, prompt
+        return 1, max(min(each * prompt, chunk), 1)
 
     @property
     def token_bytes(self) -> float | None:

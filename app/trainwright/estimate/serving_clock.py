@@ -27,7 +27,7 @@ def round_of(
             model,
             served,
             vendor,
-            requests=batch,
+            requests=served.each(batch),
             prompt=situation.sequence,
             new=clock.new_tokens,
         )
@@ -39,7 +39,10 @@ def round_of(
         }
 
     return traced_round(
-        stages, vendor, requests=batch, s_per_kernel=_launch_s(clock, profile, settings, served)
+        stages,
+        vendor,
+        requests=served.each(batch),
+        s_per_kernel=_launch_s(clock, profile, settings, served),
     )
 
 

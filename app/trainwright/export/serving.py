@@ -13,6 +13,7 @@ from trainwright.plan.schema import Plan
 from trainwright.plan.serving import SHARE_SMALL
 from trainwright.quoting import one_line, shell_word
 from trainwright.workload import FullSettings
+from trainwright.workload.engines import copies_of
 
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "tf32": "float32"}
 CACHES = {"fp8": "fp8", "int8": "int8"}
@@ -90,9 +91,16 @@ def _shared(plan: Plan, settings: FullSettings, engine: str) -> dict[str, object
     return found
 
 
+def _requests(plan: Plan, settings: FullSettings, most: str) -> dict[str, object]:
+    """Return how many requests run at once on each of so many copies."""
+    copies = copies_of(settings.engine, settings.micro_batch, plan.machine.gpu_count)
+    found: dict[str, object] = {most: max(1, -(-settings.micro_batch // copies))}
+    return found if copies == 1 else found | {"data-parallel-size": copies}
+
+
 def _vllm(plan: Plan, settings: FullSettings) -> str:
     options: dict[str, object] = {"max-model-len": _context(plan)}
-    options["max-num-seqs"] = max(1, settings.micro_batch)
+    options |= _requests(plan, settings, "max-num-seqs")
     if settings.memory_share is not None:
         options["gpu-memory-utilization"] = settings.memory_share
     options |= _shared(plan, settings, "vllm")
@@ -102,7 +110,7 @@ def _vllm(plan: Plan, settings: FullSettings) -> str:
 def _sglang(plan: Plan, settings: FullSettings) -> str:
     options: dict[str, object] = {"model-path": configs.model_name(plan)}
     options["context-length"] = _context(plan)
-    options["max-running-requests"] = max(1, settings.micro_batch)
+    options |= _requests(plan, settings, "max-running-requests")
     if settings.memory_share is not None:
         options["mem-fraction-static"] = settings.memory_share
     options |= _shared(plan, settings, "sglang")

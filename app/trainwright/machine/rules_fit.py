@@ -18,6 +18,9 @@ MARGIN_MM = 10
 """Below which cables and frames get in the way; assumed."""
 BEND_MM = 35
 """Of a 16-pin plug's cable before it may bend. Source: CableMod's guidance for 12VHPWR."""
+LOW_MM, LOW_W = 70.0, 150.0
+"""Height of an air cooler for a desktop up to which none carries more heat, rated or not. Assumed:
+of those that makers rate, none up to 93 mm is rated above 105 W."""
 GAP = 1
 """Free openings that an open-air card wants above the next card."""
 LAMBDA = "Lambda Labs, deep learning hardware 2020: no more than two RTX 3090 side by side"
@@ -344,7 +347,20 @@ def _heat(build: Build) -> Iterator[Check]:
     cooler, cpu = build.cooler, build.cpu
     if cooler is None or cpu is None:
         return
-    if cooler.rated_w is None:
+    low = cooler.type == "air" and cooler.height_mm is not None and cooler.height_mm <= LOW_MM
+    if cooler.rated_w is None and low and (cpu.max_power_w or 0.0) > LOW_W:
+        yield found(
+            "G7",
+            "warning",
+            "build.g7.low",
+            source="policy: 150 W for coolers of up to 70 mm; makers rate those of 93 mm 105 W",
+            remedy=Message.of("build.g7.remedy-heat", watts=cpu.max_power_w),
+            cooler=cooler.name,
+            height_mm=cooler.height_mm,
+            cpu=cpu.name,
+            watts=cpu.max_power_w,
+        )
+    elif cooler.rated_w is None:
         yield unknown("G7", cooler.name, "cooler.rated_w")
     elif cpu.max_power_w is None:
         yield unknown("G7", cpu.name, "cpu.max_power_w")

@@ -37,6 +37,8 @@ from trainwright.plan.schema import MachineChoice, Plan
 from trainwright.plan.serving import (
     TENSOR_PARALLEL,
     Serving,
+    copied,
+    copies_on,
     gpus_of,
     holds,
     largest,
@@ -204,7 +206,7 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
     yield from recipe.notes(plan, settings)
     if len(machine.gpus) > 1:
         yield Message.of("plan.note.mixed-gpus", gpu=machine.gpu.record.name)
-    used = gpus_of(settings, machine)
+    used = max(gpus_of(settings, machine), copies_on(settings, machine))
     if settings.strategy == "single" and used < machine.gpu_count:
         yield Message.of("plan.note.idle-gpus", count=machine.gpu_count - used)
     if settings.several and machine.system == "windows":
@@ -250,6 +252,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     whole = tensor_parallel(serving, memory, machine.gpu_count) if serving is not None else None
     if whole is not None and decided not in FITTING and whole.id == TENSOR_PARALLEL:
         decided = Verdict.CANNOT_CHECK
+    whole = None if decided in FITTING else whole  # copies make more of what fits on one
     answers = rollout.answers_of(plan.workload, facts.settings, facts.inputs, machine.gpu_count)
     phases = rollout.phases_of(memory) if answers is not None else None
     short = answers and rollout.share_short(
@@ -270,6 +273,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
             *queue,
             *(offloads(serving) if serving and decided in (Verdict.NO, Verdict.SPILLS) else ()),
             *((short,) if short else ()),
+            *(copied(serving) if serving and decided in FITTING else ()),
             *((whole,) if whole is not None else ()),
             *judging.open_notes(plan, facts.settings, decided),
             *(rollout.notes(facts.settings, phases, answers.rows) if answers and phases else ()),

@@ -21,7 +21,7 @@ from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import SHORTEST
 from trainwright.workload import FullSettings
-from trainwright.workload.engines import SHARING, caches_fp8
+from trainwright.workload.engines import SHARING, caches_fp8, copies_of
 
 SHARE_SMALL = "plan.note.share-small"
 """The note of an engine that does not start with its share of the memory."""
@@ -30,6 +30,8 @@ WAITS = "plan.note.requests-wait"
 TENSOR_PARALLEL = "plan.note.tensor-parallel"
 NO_TENSOR_PARALLEL = "plan.note.tensor-parallel-short"
 """The notes of a split over several GPUs, with room for a request and without."""
+COPIES = "plan.note.copies"
+"""The note of an engine that serves a copy of the model on each GPU."""
 _MOST_SHARE = 0.97
 """Share of the memory beyond which a larger one is not proposed; assumed."""
 MOST_TOKENS = 10_000_000
@@ -91,7 +93,7 @@ class Serving:
         if shape is None:
             return {}
         return {
-            name: served_bytes(shape, engine, dtype, self.running, self.context)
+            name: served_bytes(shape, engine, dtype, self.served.each(self.running), self.context)
             for name, engine in ENGINES.items()
             if dtype in engine.forms
         }
@@ -108,13 +110,21 @@ def gpus_of(settings: FullSettings, machine: Machine) -> int:
     return machine.gpu_count if alike and spread else 1
 
 
+def copies_on(settings: FullSettings, machine: Machine) -> int:
+    """Return the GPUs that each hold the whole of a served model, and share the requests."""
+    alike = len(machine.gpus) == 1 and machine.nodes == 1
+    return copies_of(settings.engine, settings.micro_batch, machine.gpu_count) if alike else 1
+
+
 def served_on(machine: Machine, settings: FullSettings, profile: Profile, config: str) -> Served:
     """Return the model as the engine of the settings holds it on a machine.
 
     Raises:
         UserError: as ``served_of`` does.
     """
-    return served_of(settings, profile, config, gpus_of(settings, machine))
+    held = served_of(settings, profile, config, gpus_of(settings, machine))
+    copies = copies_on(settings, machine)
+    return held if copies == 1 else replace(held, copies=copies)
 
 
 @lru_cache(maxsize=KEPT)
@@ -344,7 +354,7 @@ def waits(serving: Serving, record: GpuRecord) -> Iterator[Message]:
 
 def _more_at_once(serving: Serving, record: GpuRecord) -> Iterator[Message]:
     """Yield what lets more requests run at once, what keeps the answers first."""
-    served, left = serving.served, serving.tokens_left or 0
+    served, left = serving.served, (serving.tokens_left or 0) * serving.served.copies
     if (share := serving.whole_share) is not None:
         yield Message.of("plan.waits.share", least=f"{share:g}", requests=serving.concurrent)
     whole, packed = served.token_bytes, replace(served, dtype="fp8")
@@ -366,7 +376,7 @@ def tensor_parallel(serving: Serving, memory: MemoryEstimate, gpus: int) -> Mess
     None where the engine cannot, or where its split is in the figures. Activations stay whole:
     an upper bound.
     """
-    served, context = serving.served, serving.context
+    served, context = replace(serving.served, copies=1), serving.context
     if gpus < 2 or served.engine.id not in SHARING or served.shape is None:
         return None
     outside, rest, parameters = _beside_cache(memory)
@@ -381,6 +391,21 @@ def tensor_parallel(serving: Serving, memory: MemoryEstimate, gpus: int) -> Mess
     return Message.of(
         TENSOR_PARALLEL, total=total, tokens=tokens, context=context, most=most, **values
     )
+
+
+def copied(serving: Serving) -> Iterator[Message]:
+    """Yield that each of several GPUs serves the whole model, and by which option.
+
+    Sources: vLLM: docs, Data Parallel Deployment; SGLang: docs, Server Arguments.
+    """
+    served = serving.served
+    if served.copies > 1:
+        yield Message.of(
+            COPIES,
+            engine=served.engine.id,
+            gpus=served.copies,
+            each=served.each(serving.concurrent),
+        )
 
 
 def offloads(serving: Serving) -> Iterator[Message]:

@@ -42,6 +42,16 @@ CACHES: dict[EngineName, tuple[KvCache, ...]] = {
 SHARING: tuple[EngineName, ...] = ("vllm", "sglang", "tensorrt-llm")
 """Engines that take a share of the memory at their start."""
 
+COPYING: tuple[EngineName, ...] = ("vllm", "sglang")
+"""Engines whose ``--data-parallel-size`` runs a whole copy of the model on each of several GPUs.
+Sources: vLLM: docs, Data Parallel Deployment; SGLang: docs, Server Arguments."""
+
+
+def copies_of(engine: EngineName, requests: int, gpus: int) -> int:
+    """Return how many copies of a served model share the requests: no more than there are."""
+    return min(gpus, max(requests, 1)) if engine in COPYING else 1
+
+
 _OWN: dict[str, KvCache] = {
     "fp32": "fp32",
     "tf32": "fp32",

@@ -106,6 +106,22 @@ def test_little_speed_for_much_money_does_not_come_first(
         assert "1,891,000" in said
 
 
+@pytest.mark.parametrize(("hours", "led"), [(111, True), (130, False)])
+def test_an_owned_card_is_not_left_idle_for_a_little_speed(
+    pair: list[Candidate], hours: float, led: bool
+) -> None:
+    """Who owns an RTX 3090 does not buy an RTX 3090 Ti for 11 %."""
+    bought, own = costing(pair[0], 1_482, 100), costing(pair[0], 1_086, hours)
+    card, *rest = own.parts
+    own = replace(own, parts=(replace(card, owned=card.count), *rest))
+    first, second = thrifty([bought, own])
+    assert (first.total.expected == 1_086) == led
+    assert (first.thrift is not None) == led
+    assert second.thrift is None
+    if first.thrift is not None:
+        assert "leaves your own card idle" in render(first.thrift, "en")
+
+
 def test_a_guess_does_not_come_first_for_being_cheap(pair: list[Candidate]) -> None:
     sure, guess = costing(pair[0], 4_000_000, 100, 1.1), costing(pair[0], 3_000_000, 100.5, 1.6)
     assert thrifty([sure, guess])[0].total.expected == 4_000_000

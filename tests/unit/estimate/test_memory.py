@@ -1,6 +1,7 @@
 """The estimate of a model that is written down by hand: sums, growth, and every option."""
 
 import gc
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -113,6 +114,19 @@ def test_the_quick_peak_is_the_replayed_one(toy, make_gpu, make_settings, batch,
     quick = int(allocated_peak_bytes(toy, make_gpu(), chosen, batch=batch, sequence=length)[0])
     unsplit = replayed.allocated_peak.value - quick
     assert -512 * 200 <= unsplit <= (512 * 200 if chosen.allocator == "expandable" else 50 * MIB)
+
+
+@pytest.mark.parametrize("maker", [("AMD", None), ("Intel", None), ("NVIDIA", (9, 0))])
+def test_of_all_makers_the_quick_peak_is_the_replayed_one(toy, make_gpu, make_settings, maker):
+    """One layout serves all of them: only what cuBLAS takes, or hipBLASLt, is their own."""
+    gpu, chosen = make_gpu(), make_settings(allocator="expandable")
+    update = dict(zip(("vendor", "compute_capability"), maker, strict=True))
+    gpu = replace(gpu, record=gpu.record.model_copy(update=update))
+    at = {"batch": 4, "sequence": 1024}
+    quick = int(allocated_peak_bytes(toy, gpu, chosen, **at)[0])
+    replayed = estimate_memory(toy, gpu, chosen, **at).allocated_peak.value
+    assert abs(replayed - quick) <= 512 * 200
+    assert abs(first_look(toy, gpu, chosen, **at)[0] - quick) <= 512 * 200
 
 
 def test_many_points_at_once_equal_one_at_a_time(toy, make_gpu, make_settings):

@@ -157,6 +157,16 @@ def test_g7_a_small_cooler_under_a_hot_processor() -> None:
     assert said(Build(cpu=real.I9_14900K, cooler=real.DARK_ROCK_PRO_5), "G7").verdict == "ok"
 
 
+def test_g7_a_flat_cooler_of_no_rating_does_not_carry_a_hot_processor() -> None:
+    """Noctua gives the NH-L9i (37 mm) no watts; Intel: the i9-14900K draws 253 W, the 12400 117."""
+    flat = real.PURE_ROCK_2.model_copy(update={"rated_w": None, "height_mm": 37.0})
+    assert said(Build(cpu=real.I9_14900K, cooler=flat), "G7").verdict == "warning"
+    cool = real.I9_14900K.model_copy(update={"max_power_w": 117.0})
+    assert said(Build(cpu=cool, cooler=flat), "G7").verdict == "unknown"
+    tower = flat.model_copy(update={"height_mm": 158.0})
+    assert said(Build(cpu=real.I9_14900K, cooler=tower), "G7").verdict == "unknown"
+
+
 def test_g8_risers_of_an_open_frame() -> None:
     """mov-axbx, WOPR: PCIe 4.0 over risers failed until the cables were rated for it."""
     frame = replace(of(real.RTX_4090, 4, **WRX90), risers=True)

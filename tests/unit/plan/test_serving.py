@@ -323,6 +323,30 @@ def test_llama_cpp_serves_70b_on_several_cards_as_published(
     assert not any(note.id == "plan.note.idle-gpus" for note in report.notes)
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_each_of_two_gpus_serves_a_copy_to_half_of_the_requests(engine: str) -> None:
+    """vLLM, docs, Data Parallel Deployment: each rank is an engine with its own cache."""
+    asked = plan({"engine": engine}, prompt_tokens=512, new_tokens=128, concurrent=16)
+
+    def on(cards: int, concurrent: int) -> Report:
+        changed = asked.model_dump() | {"machine": {"gpus": [{"id": "rtx-4090", "count": cards}]}}
+        changed["workload"]["inputs"]["concurrent"] = concurrent
+        return report_of(Plan.model_validate(changed))
+
+    two, half = on(2, 16), on(1, 8)
+    assert two.fits
+    assert two.time.serving is not None
+    assert half.time.serving is not None
+    assert two.memory.allocated_peak.value == half.memory.allocated_peak.value
+    one, each = half.time.serving.together, two.time.serving.together
+    assert one is not None
+    assert each is not None
+    assert each.value == pytest.approx(2 * one.value)
+    said = [render(note, "en") for note in two.notes]
+    assert any("--data-parallel-size 2" in note and "8 each" in note for note in said)
+    assert not any("stays idle" in note or "tensor parallel" in note for note in said)
+
+
 def test_layers_of_several_gpus_are_those_of_the_model() -> None:
     packed = {"engine": "llama.cpp", "quantization": "q4_k_m"}
     facts = facts_of(plan(packed, "llama-3.1-70b", concurrent=1))
