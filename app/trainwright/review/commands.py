@@ -44,8 +44,12 @@ MODULES = {
     "axolotl.cli.train": "axolotl",
 }
 """What ``python -m`` starts."""
-SCRIPTS = {f"{kind}.py": f"trl-{kind}" for kind in ("sft", "dpo", "reward", "grpo")}
-"""Scripts of TRL's own."""
+SCRIPTS = {
+    name: f"trl-{kind}"
+    for kind in ("sft", "dpo", "reward", "grpo")
+    for name in (f"{kind}.py", f"trl.scripts.{kind}")
+}
+"""Scripts of TRL's own, as files and as modules."""
 _OF_DIFFUSERS = re.compile(r"train_\w+\.py")
 _OF_TRAINER = frozenset({"do_train", "optim", "gradient_checkpointing_kwargs"})
 """Options that TrainingArguments has, and hardly a script without them."""
@@ -249,6 +253,9 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
             head, rest = MODULES.get(rest[1], ""), rest[2:]
             if head in ("vllm", "sglang", "axolotl"):
                 yield _of_kind(head, rest, line)
+                return
+            if words[2] in SCRIPTS:
+                yield from _script(words[2:], line)
                 return
         elif rest and rest[0].endswith(".py"):
             yield from _script(rest, line)

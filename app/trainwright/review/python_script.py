@@ -205,17 +205,6 @@ def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]
     return kind, Document({section: data} if section else data, lines), tuple(computed)
 
 
-def _strategy(call: ast.Call) -> str | None:
-    """Return what Lightning calls a strategy that is made in place: ``FSDPStrategy(...)``."""
-    name = ast.unparse(call.func).rpartition(".")[2]
-    if not name.endswith("Strategy"):
-        return None
-    stages = [word.value for word in call.keywords if word.arg == "stage"]
-    if stages and isinstance(stages[0], ast.Constant):
-        return f"deepspeed_stage_{stages[0].value!r}"
-    return name
-
-
 def _mapping(value: ast.expr) -> dict[str, ast.expr] | None:
     """Return what ``{"name": ...}`` or ``dict(name=...)`` holds; None for all else."""
     if isinstance(value, ast.Dict):
@@ -234,8 +223,10 @@ def _plain(value: ast.expr, constants: Mapping[str, Any]) -> tuple[bool, Any]:
         return True, constants[value.id]
     if isinstance(value, ast.Attribute) and ast.unparse(value) in constants:  # args.rank
         return True, constants[ast.unparse(value)]
-    if isinstance(value, ast.Call) and (strategy := _strategy(value)) is not None:
-        return True, strategy
+    if isinstance(value, ast.Call) and (name := ast.unparse(value.func)).endswith("Strategy"):
+        given = {word.arg: _plain(word.value, constants) for word in value.keywords if word.arg}
+        plain = {key: one for key, (known, one) in given.items() if known}
+        return True, {"class_path": name, "init_args": plain}  # as Lightning's CLI writes it
     if (inner := _mapping(value)) is not None:
         plain = {name: _plain(one, constants) for name, one in inner.items()}
         return True, {name: one if known else COMPUTED for name, (known, one) in plain.items()}

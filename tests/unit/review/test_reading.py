@@ -330,3 +330,17 @@ def test_a_trainer_imported_from_lightning_is_lightnings(tmp_path: Path) -> None
     script = "from lightning import Trainer\nt = Trainer(devices=4, precision='bf16-mixed')\n"
     facts = reviewed(tmp_path, {"t.py": script}, "rtx-4090", 4).facts
     assert (facts.value("devices"), facts.value("precision")) == (4, "bf16-mixed")
+
+
+def test_a_strategy_made_in_a_script_is_read_with_its_arguments(tmp_path: Path) -> None:
+    script = "t = L.Trainer(devices=2, strategy=DeepSpeedStrategy(stage=3, offload_optimizer=True))"
+    facts = reviewed(tmp_path, {"t.py": script}, "rtx-4090", 2).facts
+    assert (facts.value("strategy"), facts.value("offload_optimizer")) == ("zero3", "cpu")
+
+
+@pytest.mark.parametrize("start", ["python", "accelerate launch --num_processes 1"])
+def test_scripts_of_trl_started_as_modules_are_trls(tmp_path: Path, start: str) -> None:
+    line = f"{start} -m trl.scripts.sft --model_name_or_path gpt2 --use_peft --max_length 512"
+    plan = reviewed(tmp_path, line, "rtx-4090").planned.plan
+    assert plan is not None
+    assert plan.settings.recipe == "trl-sft"
