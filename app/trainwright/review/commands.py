@@ -311,10 +311,25 @@ def _of_torchtune(words: list[str], line: int) -> Iterator[Command]:
     """Yield torchrun's options, the config, and what ``key=value`` changes of it, which holds."""
     own, recipe = _launched(words)
     changes = dict(word.split("=", 1) for word in recipe if "=" in word and word[0] != "-")
+    if (builder := _builder(str(options(recipe[1:3]).get("config", "")))) is not None:
+        changes.setdefault("model._component_", builder)
     if changes:
         found = {key: _value(value) for key, value in changes.items()}
         yield Command("torchtune", found, line)
     yield Command("launch", options(own) | options(recipe[1:3]), line)
+
+
+_SHIPPED = re.compile(r"(?P<family>[a-z][a-z0-9_]*)/(?P<size>[0-9.]+B)_(?P<how>q?lora|full)\w*")
+"""A config that torchtune brings: ``llama3_1/8B_lora_single_device``."""
+
+
+def _builder(config: str) -> str | None:
+    """Return the model's builder in a config of torchtune's own; None of a file."""
+    found = _SHIPPED.fullmatch(config)
+    if found is None:
+        return None
+    family, how = found["family"], "" if found["how"] == "full" else f"{found['how']}_"
+    return f"torchtune.models.{family}.{how}{family}_{found['size'].lower().replace('.', '_')}"
 
 
 def _of_litgpt(task: str, words: list[str], line: int) -> Iterator[Command]:

@@ -344,3 +344,21 @@ def test_scripts_of_trl_started_as_modules_are_trls(tmp_path: Path, start: str) 
     plan = reviewed(tmp_path, line, "rtx-4090").planned.plan
     assert plan is not None
     assert plan.settings.recipe == "trl-sft"
+
+
+@pytest.mark.parametrize(
+    ("config", "preset", "task"),
+    [
+        ("llama3_1/8B_full", "llama-3.1-8b", "full"),
+        ("llama3_2/1B_lora_single_device", "llama-3.2-1b", "lora"),
+        ("qwen2_5/0.5B_lora_single_device", "qwen-2.5-0.5b", "lora"),
+        ("llama3_1/8B_qlora_single_device", "llama-3.1-8b", "qlora"),
+    ],
+)
+def test_configs_that_torchtune_brings_name_their_model(
+    tmp_path: Path, config: str, preset: str, task: str
+) -> None:
+    line = f"tune run lora_finetune_single_device --config {config} batch_size=2"
+    plan = reviewed(tmp_path, line, "rtx-4090").planned.plan
+    assert plan is not None
+    assert (plan.model.preset, plan.workload.task) == (preset, task)
