@@ -126,3 +126,8 @@ def test_speed_alone_names_no_cause():
     text = "{'train_samples_per_second': 10.3, 'train_steps_per_second': 0.32}\n10/99 [3.1s/it]\n"
     said = {"trainwright_record": 1, "made_by": "readings", **read(text).facts}
     assert [one.cause for one in judge(Evidence.model_validate(said)).verdicts] == [Cause.UNKNOWN]
+
+
+def test_a_date_is_no_time_of_a_step():
+    assert not training_log.recognised("  time      : 2025-05-02_10:10:10\n  host : node0\n")
+    assert not training_log.recognised('time=2025-05-02T10:10:10.101Z level=WARN msg="too large"\n')

@@ -51,10 +51,11 @@ _PAIR = re.compile(
     + "|".join(f"(?P<{quantity}>{names})" for quantity, names in _NAMES.items())
     + r"))(?P<in> ?\((?:ms|s|sec|us)\)|_(?:ms|us|s|secs?|seconds?)(?![a-z]))?"
     r"[\"']?[ \t]{0,9}(?P<dots>\.{3,200}[ \t]{0,9})?[:=]?"
-    r"[ \t]{0,9}[\"'(]?(?P<value>\d[\d,]{0,20}(?:\.\d{1,20})?(?:e[-+]\d{1,3})?)(?![\d:]|e[-+]?\d)"
+    r"[ \t]{0,9}[\"'(]?(?P<value>\d[\d,]{0,20}(?:\.\d{1,20})?(?:e[-+]\d{1,3})?)"
+    r"(?![\d:]|-\d|e[-+]?\d)"
     r"(?P<unit>[ ]?(?:ms|us|µs|sec|s|%)(?![\w/]))?"
 )
-"""A name, and behind it a number that is not a clock's."""
+"""A name, and behind it a number that is not a clock's or a calendar's."""
 _RATE = re.compile(
     r"(?<![\d,.])(?P<value>\d{1,12}(?:,\d{3}){0,4}(?:\.\d{1,9})?) ?"
     r"(?P<unit>s/it|s/step|ms/step|ms/it|it/s|steps?/s(?:ec)?"
