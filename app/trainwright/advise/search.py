@@ -82,6 +82,7 @@ class Search:
         self._recipe = facts.settings.recipe is not None
         self._workload = plan.workload.model_copy(update={"inputs": facts.inputs})
         self._profiles: dict[tuple[object, ...], Profile | None] = {}
+        self._updated: dict[tuple[object, ...], bool] = {}
         self._clocks: dict[int, Clock] = {}
         self._seconds: dict[tuple[object, ...], float | None] = {}
         self._peaks: dict[tuple[object, ...], dict[int, int]] = {}
@@ -221,7 +222,18 @@ class Search:
             self._profiles[key] = found if known or not self.plan.workload.trains else None
             if self._profiles[key] is None:
                 self.missing[key] = candidate
-        return self._profiles[key]
+        found = self._profiles[key]
+        return found if found is not None and self._updates(found, candidate) else None
+
+    def _updates(self, profile: Profile, candidate: Candidate) -> bool:
+        """Return whether a profile of the structure knows the candidate's own update too."""
+        if not self.plan.workload.trains:
+            return True
+        key = self._traced(candidate), candidate.optimizer
+        if key not in self._updated:
+            update = self.settings(candidate).update
+            self._updated[key] = structure.updates(profile, update)
+        return self._updated[key]
 
     def _traced(self, candidate: Candidate, *, alone: bool | None = None) -> tuple[object, ...]:
         """Return what decides which profile answers; recipes differ by the checkpointing."""

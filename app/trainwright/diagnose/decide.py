@@ -22,7 +22,7 @@ from trainwright.diagnose.likeness import Likeness, likeness
 from trainwright.diagnose.reliability import reliability
 from trainwright.diagnose.roots import DOUBTED, EXPLAINED, PARTS, WITHIN_OPERATORS, among, explains
 from trainwright.diagnose.symptoms import symptoms
-from trainwright.diagnose.traits import measured, traits
+from trainwright.diagnose.traits import measured, speed_alone, traits
 from trainwright.diagnose.unseen import unseen
 from trainwright.diagnose.verdict import Cause, Confidence, Diagnosis, RuledOut, Signal, Verdict
 from trainwright.diagnose.wording import wording
@@ -222,7 +222,7 @@ def _second(
 ) -> tuple[Verdict, ...]:
     """Return the other cause that runs like this one had, where one alone is named and not sure."""
     first = verdicts[0]
-    few = measured(evidence) < _READINGS or _glance(evidence)
+    few = measured(evidence) < _READINGS or _glance(evidence) or speed_alone(evidence)
     well = first.cause is Cause.NONE and first.confidence is not Confidence.LOW
     sure = first.confidence is Confidence.HIGH or well
     if few or sure or len({each.cause for each in verdicts}) > 1:

@@ -47,6 +47,15 @@ def measured(evidence: Evidence) -> int:
     return read + len(evidence.trials) + (evidence.failure is not None)
 
 
+def speed_alone(evidence: Evidence) -> bool:
+    """Return whether a record says how fast the run goes, and nothing of why."""
+    data = evidence.model_dump(exclude_none=True, exclude_defaults=True)
+    rest = (data.get(part) for part in (*MEASURING, "gpus", "trials") if part != "throughput")
+    return not any(
+        set(part) - {"steps", "seconds"} if isinstance(part, dict) else part for part in rest
+    )
+
+
 def _of_parts(path: str, value: Any) -> Iterable[str]:
     """Yield the traits of a part of a record, from its place downwards."""
     if isinstance(value, dict):

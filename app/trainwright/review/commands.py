@@ -44,8 +44,12 @@ MODULES = {
     "axolotl.cli.train": "axolotl",
 }
 """What ``python -m`` starts."""
-SCRIPTS = {f"{kind}.py": f"trl-{kind}" for kind in ("sft", "dpo", "reward", "grpo")}
-"""Scripts of TRL's own."""
+SCRIPTS = {
+    name: f"trl-{kind}"
+    for kind in ("sft", "dpo", "reward", "grpo")
+    for name in (f"{kind}.py", f"trl.scripts.{kind}")
+}
+"""Scripts of TRL's own, as files and as modules."""
 _OF_DIFFUSERS = re.compile(r"train_\w+\.py")
 _OF_TRAINER = frozenset({"do_train", "optim", "gradient_checkpointing_kwargs"})
 """Options that TrainingArguments has, and hardly a script without them."""
@@ -250,6 +254,9 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
             if head in ("vllm", "sglang", "axolotl"):
                 yield _of_kind(head, rest, line)
                 return
+            if words[2] in SCRIPTS:
+                yield from _script(words[2:], line)
+                return
         elif rest and rest[0].endswith(".py"):
             yield from _script(rest, line)
             return
@@ -304,10 +311,25 @@ def _of_torchtune(words: list[str], line: int) -> Iterator[Command]:
     """Yield torchrun's options, the config, and what ``key=value`` changes of it, which holds."""
     own, recipe = _launched(words)
     changes = dict(word.split("=", 1) for word in recipe if "=" in word and word[0] != "-")
+    if (builder := _builder(str(options(recipe[1:3]).get("config", "")))) is not None:
+        changes.setdefault("model._component_", builder)
     if changes:
         found = {key: _value(value) for key, value in changes.items()}
         yield Command("torchtune", found, line)
     yield Command("launch", options(own) | options(recipe[1:3]), line)
+
+
+_SHIPPED = re.compile(r"(?P<family>[a-z][a-z0-9_]*)/(?P<size>[0-9.]+B)_(?P<how>q?lora|full)\w*")
+"""A config that torchtune brings: ``llama3_1/8B_lora_single_device``."""
+
+
+def _builder(config: str) -> str | None:
+    """Return the model's builder in a config of torchtune's own; None of a file."""
+    found = _SHIPPED.fullmatch(config)
+    if found is None:
+        return None
+    family, how = found["family"], "" if found["how"] == "full" else f"{found['how']}_"
+    return f"torchtune.models.{family}.{how}{family}_{found['size'].lower().replace('.', '_')}"
 
 
 def _of_litgpt(task: str, words: list[str], line: int) -> Iterator[Command]:

@@ -43,9 +43,13 @@ class Facts:
     all: tuple[Fact, ...]
 
     def first(self, name: str) -> Fact | None:
-        """Return the fact that holds: the first that is given, else the first default."""
+        """Return the fact that holds: the first that is given, else the first default.
+
+        Of defaults those of PEFT's own configuration come first: a trainer leaves them to it.
+        """
         found = [fact for fact in self.all if fact.name == name and fact.value != AUTO]
-        return next((fact for fact in found if fact.given), found[0] if found else None)
+        found.sort(key=lambda fact: (not fact.given, not fact.given and fact.kind != "peft"))
+        return found[0] if found else None
 
     def value(self, name: str, otherwise: Any = None) -> Any:
         """Return what holds, or ``otherwise`` where nothing says it."""

@@ -11,7 +11,8 @@ from typing import Any
 from trainwright import reading, saving
 from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
-from trainwright.review import commands, containers, modelfile, python_script
+from trainwright.review import commands, containers, modelfile, notebook, python_script
+from trainwright.review.hjson import bare
 from trainwright.review.kinds import KINDS, OF_PLANS, Kind, declared
 from trainwright.review.spans import Span, json_spans, toml_spans
 from trainwright.yamltext import MAX_BYTES, MAX_DEPTH, Document, Place, parse
@@ -120,7 +121,7 @@ def _of_folder(path: Path) -> Iterator[Source]:
         raise UserError.of("reading.unreadable", file=name, reason=reason) from None
     of_model = [path / name for name in OF_A_FOLDER if path / name in inside]
     of_run = [one for one in inside if one.suffix.lower() in OF_A_RUN or _is_modelfile(one)]
-    scripts = [one for one in inside if one.suffix.lower() == ".py"]
+    scripts = [one for one in inside if one.suffix.lower() in (".py", ".ipynb")]
     for group in (of_model, of_run, scripts):
         if found := [source for one in group[:MOST_FILES] for source in _if_known(one)]:
             yield from found
@@ -149,8 +150,7 @@ def _parsed(text: str, name: str, path: Path | None) -> Iterator[Source]:
     format = _format(text, path)
     match format:
         case "python":
-            for kind, document, computed in python_script.calls(text, name):
-                yield Source(name, path, KINDS[kind], format, text, document, computed)
+            yield from _of_python(text, name, path)
         case "words":
             yield from _of_words(commands.parsed(text), name, path, text)
         case "modelfile":
@@ -168,7 +168,22 @@ def _parsed(text: str, name: str, path: Path | None) -> Iterator[Source]:
                 ]
                 yield from _of_words(found, name, path, text)
                 return
-            yield Source(name, path, kind_of(document.data, name), format, text, document)
+            kind = kind_of(document.data, name)
+            if format == "json" and kind.name != "deepspeed":  # the others refuse comments
+                _document(text, name, "strict json")
+            yield Source(name, path, kind, format, text, document)
+
+
+def _of_python(text: str, name: str, path: Path | None) -> Iterator[Source]:
+    """Yield the calls of a script, or of a notebook's cells."""
+    cells = notebook.code(text) if text.lstrip().startswith("{") else None
+    script, places = (text, None) if cells is None else cells
+    for kind, document, computed in python_script.calls(script, name):
+        if places is not None:
+            lines = {key: places[line - 1] for key, line in document.lines.items()}
+            document = replace(document, lines=lines)
+            computed = tuple((key, places[line - 1]) for key, line in computed)
+        yield Source(name, path, KINDS[kind], "python", text, document, computed)
 
 
 def _of_words(
@@ -185,8 +200,9 @@ def _of_words(
 
 def _format(text: str, path: Path | None) -> str:
     suffix = path.suffix.lower() if path is not None else ""
-    if suffix in (".json", ".toml", ".yaml", ".yml", ".py"):
-        return {".json": "json", ".toml": "toml", ".py": "python"}.get(suffix, "yaml")
+    if suffix in (".json", ".toml", ".yaml", ".yml", ".py", ".ipynb"):
+        formats = {".json": "json", ".toml": "toml", ".py": "python", ".ipynb": "python"}
+        return formats.get(suffix, "yaml")
     if suffix in SHELLS:
         return "words"
     if (path is not None and _is_modelfile(path)) or modelfile.looks_like(text):
@@ -202,14 +218,14 @@ def _document(text: str, name: str, format: str) -> Document:
     try:
         if format == "toml":
             return Document(tomllib.loads(text), _lines(text, toml_spans(text)))
-        data = json.loads(text)
+        data = json.loads(text if format == "strict json" else bare(text))
         spans = json_spans(text)
     except RecursionError:
         raise UserError.of("yaml.too-deep", where=name, limit=MAX_DEPTH) from None
     except ValueError as error:
         problem = one_line(str(error), 200)
         raise UserError.of(
-            "review.not-parsed", file=name, format=format.upper(), problem=problem
+            "review.not-parsed", file=name, format=format.upper()[-4:], problem=problem
         ) from None
     return Document(data, _lines(text, spans))
 

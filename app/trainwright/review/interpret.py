@@ -83,6 +83,12 @@ def _interpreted(source: Source, given: set[str]) -> Interpreted:
     return Interpreted(source, (*facts, *_defaults(source, given)), tuple(unread))
 
 
+def _left_open(source: Source) -> set[str]:
+    """Return the facts that only a run knows: no default of ours stands for them."""
+    computed = (key for key, _ in source.computed)
+    return {meaning.fact for key in computed for meaning in source.kind.meanings(key)}
+
+
 def _entries(data: Mapping[str, Any], kind: Kind, above: Place = ()) -> Iterator[tuple[Place, Any]]:
     """Yield the keys that mean something by themselves, with all that is not below such a one."""
     for key, value in data.items():
@@ -120,7 +126,7 @@ def _why(source: Source, name: str) -> tuple[Why | None, str | None]:
     listed = declared(kind.listed).keys if kind.listed is not None else frozenset[str]()
     if name in kind.moved:
         instead = kind.moved[name]
-        if name in listed:
+        if name in listed or name in kind.warned:
             return "deprecated", instead
         return ("gone", None) if instead is None else ("moved", instead)
     parts = name.split(".")
@@ -140,6 +146,8 @@ def _near(source: Source, name: str) -> str | None:
     if len(name) > _LONGEST or kind.listed is None:
         return None
     known = declared(kind.listed).keys | set(kind.keys)
+    if (last := name.rpartition(".")[2]) != name and last in known | set(kind.open):
+        return last  # it stands in a section, and belongs above it
     elsewhere = [key for key in known if key.endswith(f".{name}")]
     if len(elsewhere) == 1:
         return elsewhere[0]  # it stands in the wrong section
@@ -157,4 +165,6 @@ def _defaults(source: Source, given: set[str]) -> Iterator[Fact]:
         for fact in found:
             yield Fact(fact.name, fact.value, source.name, kind.name, name, (), None, False)
     for fact_name, value in kind.otherwise.items():
+        if fact_name in _left_open(source):
+            continue
         yield Fact(fact_name, value, source.name, kind.name, "", (), None, False)

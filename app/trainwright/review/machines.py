@@ -5,7 +5,7 @@ from typing import Any
 
 from trainwright.machine.choice import MOST_PIECES
 from trainwright.review.facts import Facts
-from trainwright.review.planning import Asked, processes
+from trainwright.review.planning import Asked, implied_processes
 
 GPUS = "machine.gpus[0].count"
 """The plan's key of what ``--machine`` says."""
@@ -21,7 +21,7 @@ def machine_of(machine: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     gpus = machine.get("gpus")
     if not gpus:
         return dict(machine)
-    wanted, nodes = processes(facts), int(facts.value("nodes", 1))
+    wanted, nodes = implied_processes(facts), int(facts.value("nodes", 1))
     counts = [gpu["count"] for gpu in gpus if "count" in gpu]
     alike = not counts or sum(counts) * nodes == wanted
     several = "nodes" not in machine and 1 < nodes <= MOST_PIECES and wanted % nodes == 0 and alike

@@ -78,6 +78,15 @@ def processes(facts: Facts) -> int:
     return _product(facts, "replicate", "shard", "tensor", "pipeline", "context_parallel")
 
 
+def implied_processes(facts: Facts) -> int:
+    """Return the same, from the batch of a DeepSpeed file where nothing else says it."""
+    if not says_processes(facts) and (whole := facts.first("global_batch")) is not None:
+        each = int(facts.value("micro_batch", 0)) * int(facts.value("accumulation", 0) or 0)
+        if whole.kind == "deepspeed" and each and whole.value % each == 0:
+            return int(whole.value) // each
+    return processes(facts)
+
+
 def _product(facts: Facts, *names: str) -> int:
     product = 1
     for name in names:

@@ -1,10 +1,12 @@
 """Python scripts as data: the calls that configure a run, parsed and never run."""
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainwright.messages import UserError
+from trainwright.review.notebook import plain
 from trainwright.yamltext import Document, Place
 
 CALLS: Mapping[str, tuple[str, str]] = {
@@ -33,6 +35,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("SFTTrainer", "DPOTrainer", "GRPOTrainer", "KTOTrainer", "RewardTrainer"), ("trainer", "")
     ),
+    "Seq2SeqTrainer": ("hf-trainer", ""),
 }
 """Name of what is called -> kind, and the section that its arguments belong to."""
 CONFIGS: Mapping[str, tuple[str, str]] = {
@@ -48,6 +51,8 @@ METHODS: Mapping[str, str] = {
     "FastModel": "unsloth",
     "FastVisionModel": "unsloth",
 }
+_MODELS = re.compile(r"Auto(Peft)?Model\w*|(?!Auto)[A-Z]\w*(For[A-Z]\w+|LMHeadModel)")
+"""Classes of models: transformers' and PEFT's automatic ones, and those of one architecture."""
 _FIRST = {
     "from-pretrained": "pretrained_model_name_or_path",
     "unsloth": "model_name",
@@ -59,10 +64,15 @@ _SAID: Mapping[str, Mapping[str, Any]] = {
 }
 """Kind -> what the call says by being there."""
 _PEFT_TYPES = {"PromptTuningConfig": "PROMPT_TUNING", "PrefixTuningConfig": "PREFIX_TUNING"}
-_OF_TRAINER = ("dataset_num_proc", "dataset_text_field", "max_seq_length", "packing", "tokenizer")
-"""What trainers of TRL took up to some version, beside the model."""
+_TRAINERS: Mapping[str, tuple[str, ...]] = {
+    "trainer": ("dataset_num_proc", "dataset_text_field", "max_seq_length", "packing", "tokenizer"),
+    "hf-trainer": ("tokenizer",),
+}
+"""Kind -> what trainers took up to some version, beside the model."""
 _CONFIGS = ("quantization_config", "peft_config")
 """Arguments that take what another call made, which is read where it is made."""
+COMPUTED = "$computed"
+"""Stands in a mapping for a value that only a run knows, as for a shell's."""
 _LIGHTNING = ("L", "pl", "lightning", "pytorch_lightning")
 
 Found = tuple[str, Document, tuple[tuple[str, int], ...]]
@@ -75,27 +85,48 @@ def calls(text: str, name: str) -> Iterator[Found]:
         UserError: not Python, or nothing in it configures a run that we know.
     """
     try:
-        tree = ast.parse(text)
+        tree = _tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         problem = getattr(error, "msg", None) or type(error).__name__
         raise UserError.of(
             "review.not-parsed", file=name, format="Python", problem=problem
         ) from None
     constants = _constants(tree)
+    trainer = CALLS["Trainer"] if _from_lightning(tree) else ("hf-trainer", "")
     none = True
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (called := _called(node.func)) is not None:
             none = False
+            called = trainer if called == ("hf-trainer", "") else called
             yield _found(node, *called, constants)
     if none:
         raise UserError.of("review.no-calls", file=name)
 
 
+def _tree(text: str) -> ast.Module:
+    """Return the script, parsed; with lines for IPython where a notebook was saved as one."""
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        if (script := plain(text)) == text:
+            raise
+        return ast.parse(script)
+
+
+def _from_lightning(tree: ast.Module) -> bool:
+    """Return whether the script's bare ``Trainer`` is Lightning's."""
+    return any(
+        isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith(("lightning", "pytorch_lightning"))
+        and "Trainer" in [name.name for name in node.names]
+        for node in ast.walk(tree)
+    )
+
+
 def _called(function: ast.expr) -> tuple[str, str] | None:
     """Return kind and section of what is called."""
     if isinstance(function, ast.Name):
-        # A bare Trainer is transformers'.
-        return CALLS.get(function.id) if function.id != "Trainer" else None
+        return CALLS.get(function.id) if function.id != "Trainer" else ("hf-trainer", "")
     if not isinstance(function, ast.Attribute):
         return None
     above = function.value.id if isinstance(function.value, ast.Name) else ""
@@ -103,12 +134,12 @@ def _called(function: ast.expr) -> tuple[str, str] | None:
         return "checkpointing-call", ""
     if above in METHODS and function.attr in ("from_pretrained", "get_peft_model"):
         return METHODS[above], ""
-    if above.startswith("AutoModel") and function.attr == "from_pretrained":
+    if _MODELS.fullmatch(above) and function.attr == "from_pretrained":
         return "from-pretrained", ""
     if function.attr == "Config":
         return CONFIGS.get(above)
     if function.attr == "Trainer":
-        return CALLS["Trainer"] if above in _LIGHTNING else None
+        return CALLS["Trainer"] if above in _LIGHTNING else ("hf-trainer", "")
     return CALLS.get(function.attr)
 
 
@@ -120,13 +151,11 @@ def _constants(tree: ast.Module) -> dict[str, Any]:
             target = node.targets[0]
             if isinstance(target, ast.Name):
                 found.setdefault(target.id, []).append(node.value)
-    constants = {}
+    constants: dict[str, Any] = {}
     for name, values in found.items():
-        if len(values) == 1:
-            try:
-                constants[name] = ast.literal_eval(values[0])
-            except (ValueError, TypeError, RecursionError):
-                continue
+        known, plain = _plain(values[0], {}) if len(values) == 1 else (False, None)
+        if known:
+            constants[name] = plain
     return constants | _options(tree)
 
 
@@ -157,11 +186,14 @@ def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]
     pairs = [(word.arg or "**", word.value) for word in node.keywords]
     if node.args and first and isinstance(node.args[0], (ast.Constant, ast.Name, ast.Attribute)):
         pairs.insert(0, (first, node.args[0]))
-    if kind == "trainer":  # it says which model; the rest is made elsewhere
-        pairs = [pair for pair in pairs if pair[0] in (first, *_OF_TRAINER)]
+    if kind in _TRAINERS:  # they say which model; the rest is made elsewhere
+        pairs = [pair for pair in pairs if pair[0] in (first, *_TRAINERS[kind])]
     for key, value in pairs:
         known, plain = _plain(value, constants)
-        if known:
+        if key == "**" and isinstance(plain, dict):
+            data |= plain
+            lines |= {(section, name) if section else (name,): value.lineno for name in plain}
+        elif known:
             data[key] = plain
             lines[(section, key) if section else (key,)] = value.lineno
         elif isinstance(value, ast.Call) and _called(value.func) is not None:
@@ -173,15 +205,16 @@ def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]
     return kind, Document({section: data} if section else data, lines), tuple(computed)
 
 
-def _strategy(call: ast.Call) -> str | None:
-    """Return what Lightning calls a strategy that is made in place: ``FSDPStrategy(...)``."""
-    name = ast.unparse(call.func).rpartition(".")[2]
-    if not name.endswith("Strategy"):
-        return None
-    stages = [word.value for word in call.keywords if word.arg == "stage"]
-    if stages and isinstance(stages[0], ast.Constant):
-        return f"deepspeed_stage_{stages[0].value!r}"
-    return name
+def _mapping(value: ast.expr) -> dict[str, ast.expr] | None:
+    """Return what ``{"name": ...}`` or ``dict(name=...)`` holds; None for all else."""
+    if isinstance(value, ast.Dict):
+        names = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
+        pairs = dict(zip(names, value.values, strict=True))
+        named = all(isinstance(name, str) and name for name in names)
+        return {str(name): one for name, one in pairs.items()} if named else None
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "dict" and not value.args:
+        return {word.arg: word.value for word in value.keywords if word.arg}
+    return None
 
 
 def _plain(value: ast.expr, constants: Mapping[str, Any]) -> tuple[bool, Any]:
@@ -190,8 +223,13 @@ def _plain(value: ast.expr, constants: Mapping[str, Any]) -> tuple[bool, Any]:
         return True, constants[value.id]
     if isinstance(value, ast.Attribute) and ast.unparse(value) in constants:  # args.rank
         return True, constants[ast.unparse(value)]
-    if isinstance(value, ast.Call) and (strategy := _strategy(value)) is not None:
-        return True, strategy
+    if isinstance(value, ast.Call) and (name := ast.unparse(value.func)).endswith("Strategy"):
+        given = {word.arg: _plain(word.value, constants) for word in value.keywords if word.arg}
+        plain = {key: one for key, (known, one) in given.items() if known}
+        return True, {"class_path": name, "init_args": plain}  # as Lightning's CLI writes it
+    if (inner := _mapping(value)) is not None:
+        plain = {name: _plain(one, constants) for name, one in inner.items()}
+        return True, {name: one if known else COMPUTED for name, (known, one) in plain.items()}
     if isinstance(value, ast.Attribute):  # torch.bfloat16
         return (
             (True, ast.unparse(value)) if ast.unparse(value).startswith("torch.") else (False, None)

@@ -407,12 +407,24 @@ def diff(found: Review, taken: Sequence[Finding]) -> str:
 
 
 def mended(found: Review) -> tuple[Finding, ...]:
-    """Return the findings that ``--write`` puts right: errors and risks, with the same result."""
+    """Return the findings that ``--write`` puts right: errors and risks, with the same result.
+
+    Not those whose change would touch other lines of the file.
+    """
     return tuple(
         finding
         for finding in found.findings
         if finding.level in ("error", "risk") and finding.changes and finding.effect is Effect.SAME
+        if _can_change(found, finding)
     )
+
+
+def _can_change(found: Review, finding: Finding) -> bool:
+    try:
+        texts(found, (finding,))
+    except UserError:
+        return False
+    return True
 
 
 def offers(found: Review) -> tuple[Finding, ...]:

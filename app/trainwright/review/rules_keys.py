@@ -1,6 +1,6 @@
 """Rules about keys: moved, unknown, in vain, and against each other."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from typing import Any
 
@@ -9,6 +9,7 @@ from trainwright.review.case import Case, found
 from trainwright.review.facts import AUTO, Fact
 from trainwright.review.files import Source
 from trainwright.review.finding import Change, Finding, Level, Removed, Renamed
+from trainwright.review.hjson import bare, twice
 from trainwright.review.interpret import Unread
 from trainwright.review.kinds import declared
 from trainwright.review.spans import SPANS
@@ -36,7 +37,7 @@ def rules(case: Case) -> Iterator[Finding]:
     yield from _evaluation(case)
     yield from _two_of_one(case)
     for one in case.read:
-        yield from _of_source(one.source)
+        yield from _of_source(case, one.source)
 
 
 def _unread(case: Case, unread: Unread) -> Finding | None:
@@ -99,12 +100,17 @@ def _of_fsdp_1(case: Case, unread: Unread) -> bool:
 
 def _renamed(unread: Unread) -> tuple[Change, ...]:
     """Return the key under its new name, where its value means the same there."""
-    simple = ("eval_strategy", "max_length", "use_cpu", "dtype", "local_batch_size", "micro_batch")
+    simple = (
+        *("eval_strategy", "max_length", "use_cpu", "dtype", "local_batch_size", "micro_batch"),
+        "devices",
+    )
     new = unread.instead or ""
     source = unread.source
     if source.format not in SPANS or not new.rpartition(".")[2].startswith(simple):
         return ()
     *above, last = new.split(".")
+    if source.document.line((*above, last)) is not None:
+        return _removed(unread)  # both names are there, and the new one holds
     if tuple(above) == unread.place[:-1]:
         return (Change(source.name, unread.place, Renamed(last)),)
     return (
@@ -182,7 +188,9 @@ def _in_vain(case: Case) -> Iterator[Finding]:
         yield found("reentrant-in-vain", "risk", reentrant, key=reentrant.key)
     offload = case.given("activation_offload")
     if offload is not None and offload.value and facts.value("checkpointing") == "none":
-        yield found("offload-in-vain", "risk", offload, key=offload.key)
+        refused = case.has("torchtune")  # its recipes' __init__
+        rule = "offload-refused" if refused else "offload-in-vain"
+        yield found(rule, "error" if refused else "risk", offload, key=offload.key)
 
 
 def _evaluation(case: Case) -> Iterator[Finding]:
@@ -203,7 +211,7 @@ def _evaluation(case: Case) -> Iterator[Finding]:
             yield found("best-model-steps", "error", best, every=every, save=save)
 
 
-def _of_source(source: Source) -> Iterator[Finding]:
+def _of_source(case: Case, source: Source) -> Iterator[Finding]:
     """Yield keys that a tool refuses together, and values that it no longer takes."""
 
     def at(key: str) -> Fact:
@@ -211,20 +219,40 @@ def _of_source(source: Source) -> Iterator[Finding]:
         line = source.document.line(place)
         return Fact("", None, source.name, source.kind.name, key, place, line, True)
 
-    data = source.document.data
+    def said(key: str) -> Any:
+        value: Any = source.document.data
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    if source.kind.name == "deepspeed" and source.format == "json":
+        yield from _hjson(case, source, at)
     for first, second in source.kind.exclusive:
-        if data.get(first) and data.get(second):
+        if said(first) and said(second):
             yield found("exclusive", "error", at(second), key=second, other=first)
     for key, values in source.kind.gone_values.items():
-        if (now := values.get(str(data.get(key)))) is not None:
-            changes = (Change(source.name, (key,), now),) if source.format in SPANS else ()
+        if (now := values.get(str(said(key)))) is not None:
+            place = tuple(key.split("."))
+            changes = (Change(source.name, place, now),) if source.format in SPANS else ()
             names: dict[str, Any] = {
                 "key": key,
-                "value": str(data[key]),
+                "value": str(said(key)),
                 "now": now,
                 "tool": source.tool,
             }
             yield found("value-gone", "error", at(key), changes, **names)
+
+
+def _hjson(case: Case, source: Source, at: Callable[[str], Fact]) -> Iterator[Finding]:
+    """Yield what DeepSpeed and the JSON of Trainers read differently.
+
+    DeepSpeed 0.19, runtime/config.py; accelerate 1.15, utils/deepspeed.py.
+    """
+    others = case.has(*TRAINERS, "accelerate")
+    for name in twice(source.text):
+        yield found("key-twice", "risk" if others else "error", at(name), key=name)
+    if others and bare(source.text) != source.text:
+        yield found("json-comments", "error", at(""))
 
 
 def _two_of_one(case: Case) -> Iterator[Finding]:

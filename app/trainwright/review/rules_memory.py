@@ -89,7 +89,8 @@ def loads_wide(case: Case) -> bool:
     create_model_from_path), unlike transformers 5.
     """
     fact = case.facts.first("weights_dtype")
-    named = all(one.source.format != "python" for one in case.read) or case.has("trainer")
+    said = {fact.kind for fact in case.facts.given("model")}
+    named = "trainer" in said or all(one.source.format != "python" for one in case.read)
     ours = fact is not None and fact.kind.startswith("trl-") and fact.value == "fp32"
     return ours and named and not case.has(*_LOADED_BEFORE)
 

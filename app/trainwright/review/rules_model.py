@@ -18,6 +18,17 @@ _LAYERS = {
     "bert": frozenset({"query", "key", "value", "dense"}),
 }  # fmt: skip
 """``model_type`` -> names of the linear layers of its blocks: transformers 5.24, modeling_*.py."""
+_BLOCKS = {
+    **{
+        kind.lower(): f"{kind}DecoderLayer"
+        for kind in ("Llama", "Mistral", "Mixtral", "Qwen2", "Qwen3", "Gemma", "Gemma2", "Phi",
+                     "Phi3", "Falcon", "OPT", "StableLm")
+    },
+    **{"qwen2_moe": "Qwen2MoeDecoderLayer", "qwen3_moe": "Qwen3MoeDecoderLayer"},
+    **{"gemma3_text": "Gemma3DecoderLayer", "gpt2": "GPT2Block", "gptj": "GPTJBlock"},
+    **{"gpt_neo": "GPTNeoBlock", "gpt_neox": "GPTNeoXLayer", "bloom": "BloomBlock"},
+}  # fmt: skip
+"""``model_type`` -> class of a block: transformers 5.24, _no_split_modules."""
 _WORDS = frozenset({"all-linear", "lm_head", "embed_tokens", "wte"})
 """Targets that any of these models has."""
 _OVERFLOWING = ("gemma2", "gemma3", "gemma3_text", "t5", "mt5", "umt5")
@@ -37,6 +48,11 @@ def rules(case: Case) -> Iterator[Finding]:
             names, known = sorted(named), sorted(layers)
             values: dict[str, Any] = {"model": kind, "targets": names, "layers": known}
             yield found("targets-absent", "error", targets, **values)
+    wrapped, block = case.given("wrapped"), _BLOCKS.get(kind or "")
+    if wrapped is not None and block is not None and block not in wrapped.value:
+        classes = list(wrapped.value)
+        changes = case.rewriting(wrapped, block)
+        yield found("wrap-absent", "error", wrapped, changes, classes=classes, block=block)
     precision = case.facts.first("precision")
     half = precision is not None and precision.value in ("fp16-mixed", "fp16")
     if half and kind in _OVERFLOWING:

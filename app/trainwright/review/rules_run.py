@@ -20,6 +20,8 @@ from trainwright.workload.defaults import best_precision
 SHARDED = ("fsdp2", "fsdp2-no-reshard", "hybrid", "zero3")
 _TRL_AND_TRAINER = ("training-arguments", "trl-sft", "trl-dpo", "trl-reward", "trl-grpo")
 HF_TRAINERS = (*_TRL_AND_TRAINER, "llamafactory")
+_WHOLE = ("full", "pretrain")
+"""Tasks that train the model's own weights."""
 SEVERAL = ("ddp", "zero1", "zero2", *SHARDED)
 _BF16_FROM, _FP8_FROM, _FP16_FROM = (8, 0), (8, 9), (7, 0)
 """Compute capabilities: NVIDIA's tables of supported types; fp16 at 1/64 on consumer Pascal."""
@@ -88,6 +90,11 @@ def _gpus(case: Case) -> Iterator[Finding]:
             case.rewriting(fact, case.machine.gpu_count) if fact and fact.name != "tensor" else ()
         )
         yield found("gpus", "error", fact, changes, wanted=on_each, there=case.machine.gpu_count)
+    nodes = case.facts.value("nodes", 1)
+    total = case.given("processes")
+    if total is not None and nodes > 1 and total.value % nodes:
+        values = {"processes": total.value, "nodes": nodes}
+        yield found("processes-nodes", "error", total, **values)
     allotted = case.given("allotted")
     if allotted is not None and allotted.value < on_each and says_processes(case.facts):
         wanted_on = {"wanted": on_each, "there": allotted.value}
@@ -126,6 +133,9 @@ def _precision(case: Case) -> Iterator[Finding]:
     elif fact.value == "fp16-mixed" and capability >= _BF16_FROM:
         changes = _to_precision(case, "bf16-mixed")
         yield found("fp16-overflows", "risk", fact, changes, **values)
+    weights = case.facts.value("weights_dtype")
+    if fact.value == "fp16-mixed" and weights == "fp16" and task(case.facts) in _WHOLE:
+        yield found("fp16-weights", "error", case.given("weights_dtype"))
     tf32 = case.given("tf32")
     if tf32 is not None and tf32.value and capability < _BF16_FROM:
         yield found("no-tf32", "error", tf32, case.rewriting(tf32, False), **values)
@@ -167,7 +177,8 @@ def _quantized(case: Case) -> Iterator[Finding]:
     facts = case.facts
     fact = case.given("quantization") or case.given("packed")
     adapter = facts.value("adapter", "none")
-    if adapter == "qlora" and facts.value("quantization") is None and case.has("axolotl"):
+    # utils/schemas/validation.py of axolotl 0.19
+    if adapter == "qlora" and facts.value("quantization") != "nf4" and case.has("axolotl"):
         yield found("qlora-whole", "error", case.given("adapter"))
     if fact is None:
         return

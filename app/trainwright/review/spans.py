@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from trainwright.review.hjson import bare
 from trainwright.yamltext import MAX_DEPTH, Place
 
 Span = tuple[int, int]
@@ -16,11 +17,12 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def json_spans(text: str) -> dict[Place, Span]:
-    """Return the span of each value of a JSON text that is valid.
+    """Return the span of each value of a JSON text that is valid, comments aside.
 
     Raises:
         RecursionError: it is nested too deep.
     """
+    text = bare(text)
     return dict(_json(text, _space(text, 0), ()))
 
 

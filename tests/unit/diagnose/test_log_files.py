@@ -3,7 +3,10 @@
 
 import pytest
 
+from trainwright.diagnose.decide import judge
+from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.readers import texts, training_log
+from trainwright.diagnose.verdict import Cause
 from trainwright.messages import UserError
 
 
@@ -100,3 +103,31 @@ def test_odd_numbers_are_no_times():
         assert not training_log.recognised(f"step_time {odd}\n")
     with pytest.raises(UserError):
         training_log.read("loss 1\n")
+
+
+def test_the_first_of_few_steps_is_left_out_where_it_starts_the_workers():
+    found = read(
+        "Train: 0 [   0/1251 (  0%)]  Loss: 6.9  Time: 4.812s,  53.20/s  Data: 3.911 (3.911)\n"
+        "Train: 0 [  50/1251 (  4%)]  Loss: 6.9  Time: 0.812s, 315.27/s  Data: 0.601 (0.680)\n"
+        "Train: 0 [ 100/1251 (  8%)]  Loss: 6.9  Time: 0.822s, 311.44/s  Data: 0.611 (0.640)\n"
+    )
+    assert found.facts["steps"]["seconds"] == pytest.approx(0.817)
+
+
+def test_the_validation_of_yolo_is_no_step():
+    train = (
+        "  1/100  7.31G  1.23  2.34  1.11  54  640: 100%|████| 250/250 [01:20<00:00, 3.00it/s]\n"
+    )
+    validation = "  Class  Images  Instances  Box(P  R  mAP50: 100%|████| 20/20 [00:09, 2.00it/s]\n"
+    assert read(train + validation).facts["steps"]["seconds"] == pytest.approx(1 / 3)
+
+
+def test_speed_alone_names_no_cause():
+    text = "{'train_samples_per_second': 10.3, 'train_steps_per_second': 0.32}\n10/99 [3.1s/it]\n"
+    said = {"trainwright_record": 1, "made_by": "readings", **read(text).facts}
+    assert [one.cause for one in judge(Evidence.model_validate(said)).verdicts] == [Cause.UNKNOWN]
+
+
+def test_a_date_is_no_time_of_a_step():
+    assert not training_log.recognised("  time      : 2025-05-02_10:10:10\n  host : node0\n")
+    assert not training_log.recognised('time=2025-05-02T10:10:10.101Z level=WARN msg="too large"\n')

@@ -142,6 +142,37 @@ FAULTS: list[tuple[str, Files | str, str, int]] = [
     ("heads", "vllm serve Qwen/Qwen2.5-7B --tensor-parallel-size 3", "rtx-4090", 3),
     ("packing-mixes", {"s.yaml": "model_name_or_path: gpt2\ndataset_name: d\npacking: true\n"
                                  "dataloader_num_workers: 2\n"}, "rtx-4090", 1),
+    ("exclusive", {"a.yml": AXOLOTL + "rl: dpo\n"}, "rtx-4090", 1),
+    ("qlora-whole", {"a.yml": AXOLOTL.replace("load_in_4bit", "load_in_8bit")}, "rtx-4090", 1),
+    ("exclusive", {"f.yaml": FACTORY + "quantization_bit: 4\npissa_init: true\n"}, "rtx-4090", 1),
+    ("exclusive", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "DEEPSPEED") + "deepspeed_config:\n"
+                   "  deepspeed_config_file: z.json\n  zero_stage: 3\n", "z.json": deepspeed()},
+     "rtx-4090", 2),
+    ("value-gone", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "TPU")}, "rtx-4090", 2),
+    ("value-gone", {"t.yaml": TUNE + "dtype: fp16\n"}, "a100-80gb", 1),
+    ("value-gone", {"l.yaml": LIGHTNING.replace("trainer:", "trainer:\n  accelerator: ddp")},
+     "rtx-4090", 2),
+    ("processes-nodes", {"a.yaml": ACCELERATE.replace("machines: 1", "machines: 2")
+                         .replace("processes: 2", "processes: 9")}, "rtx-4090", 8),
+    ("wrap-absent", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP") + "fsdp_config:\n"
+                     "  fsdp_version: 2\n"
+                     "  fsdp_transformer_layer_cls_to_wrap: LlamaDecoderLayer\n",
+                     "l.sh": f"accelerate launch --config_file a.yaml train.py {RUN}\n"},
+     "rtx-4090", 2),
+    ("offload-refused", {"t.yaml": TUNE + "enable_activation_checkpointing: false\n"
+                         "enable_activation_offloading: true\n"}, "a100-80gb", 1),
+    ("fp16-weights", {"t.py": SCRIPT.replace('"gpt2"', '"gpt2", dtype=torch.float16')
+                      .replace("bf16", "fp16")}, "rtx-2080-ti", 1),
+    ("key-moved", {"t.py": SCRIPT + "Trainer(model=model, args=args, tokenizer=tokenizer)\n"},
+     "rtx-4090", 1),
+    ("key-moved", {"t.py": "trainer = SFTTrainer('gpt2', args=SFTConfig(), tokenizer=tokenizer)\n"},
+     "rtx-4090", 1),
+    ("key-twice", {"z.json": deepspeed().replace("{", '{"bf16": {"enabled": true}, ', 1)},
+     "rtx-4090", 1),
+    ("json-comments", {"z.json": "// mine\n" + deepspeed(train_micro_batch_size_per_gpu="auto"),
+                       "a.json": args(deepspeed="z.json")}, "rtx-4090", 1),
+    ("gpus", {"l.sh": f"deepspeed --include localhost:0,1,2,3 train.py {RUN} --bf16\n"},
+     "rtx-4090", 2),
     ("fsdp1", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")
                + "fsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"}, "rtx-4090", 2),
 ]  # fmt: skip
@@ -164,6 +195,15 @@ SOUND: list[tuple[Files | str, str, int]] = [
         train_micro_batch_size_per_gpu="auto", train_batch_size="auto")}, "rtx-4090", 1),
     ({"z.json": deepspeed(train_batch_size=16, gradient_accumulation_steps=4),
       "a.yaml": ACCELERATE}, "rtx-4090", 2),
+    ({"z.json": "{ // ZeRO\n" + deepspeed()[1:-1] + ",\n}"}, "rtx-4090", 1),
+    ({"t.py": SCRIPT.replace('"gpt2"', '"gpt2", low_cpu_mem_usage=True')
+      + "Trainer(model=model, args=args, processing_class=tokenizer)\n"}, "rtx-4090", 1),
+    ({"t.py": "model = LlamaForCausalLM.from_pretrained('gpt2', dtype=torch.float16)\n"
+              "model = get_peft_model(model, LoraConfig(r=8))\n"
+              "args = TrainingArguments(fp16=True, dataloader_num_workers=2)\n"}, "rtx-2080-ti", 1),
+    ({"l.sh": f"accelerate launch --config_file a.yaml train.py {RUN}\n",
+      "a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP") + "fsdp_config:\n  fsdp_version: 2\n"
+      "  fsdp_transformer_layer_cls_to_wrap: GPT2Block\n"}, "rtx-4090", 2),
     ({"t.toml": TITAN}, "h100-80gb", 8),
     ({"l.yaml": LIGHTNING}, "rtx-4090", 2),
     ({"a.yaml": ACCELERATE}, "rtx-4090", 2),

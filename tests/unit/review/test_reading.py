@@ -1,5 +1,6 @@
 """What files say is what is planned."""
 
+import json
 import operator
 from pathlib import Path
 
@@ -23,6 +24,12 @@ from trainerfiles import (
     args,
     reviewed,
 )
+
+from trainwright.review import sources
+from trainwright.review.facts import joined
+from trainwright.review.interpret import interpreted
+from trainwright.review.machines import machine_of
+from trainwright.review.reviewing import mended, texts
 
 KBIT = """\
 from peft import LoraConfig, prepare_model_for_kbit_training
@@ -243,3 +250,115 @@ def test_what_files_say_is_planned(
     assert plan is not None
     for key, value in expected.items():
         assert operator.attrgetter(key)(plan) == value, key
+
+
+def test_a_notebook_is_read_at_its_own_lines(tmp_path: Path) -> None:
+    cells = [
+        ["%pip install -q trl\n", "!nvidia-smi"],
+        ["x = 1\n", "args = SFTConfig(\n", "    bf16=True, max_length=512)"],
+    ]
+    book = {
+        "cells": [
+            {"cell_type": "markdown", "source": ["# SFT"]},
+            *({"cell_type": "code", "source": cell, "outputs": []} for cell in cells),
+        ]
+    }
+    text = json.dumps(book, indent=1)
+    found = reviewed(tmp_path, {"train.ipynb": text}, "t4")
+    (wrong,) = [one for one in found.findings if one.rule == "no-bf16"]
+    assert wrong.line is not None
+    assert "bf16=True" in text.split("\n")[wrong.line - 1]
+
+
+def test_lines_for_ipython_in_a_script_are_passed_over(tmp_path: Path) -> None:
+    script = (
+        "!pip install trl\nfor _ in range(2):\n    %time f()\nargs = SFTConfig(max_length=256)\n"
+    )
+    assert reviewed(tmp_path, {"colab.py": script}, "t4").facts.value("length") == 256
+
+
+def test_a_precision_that_the_script_asks_the_gpu_for_is_the_gpus(tmp_path: Path) -> None:
+    script = UNSLOTH.replace("bf16=True", "fp16=not has_bf16(), bf16=has_bf16()")
+    plan = reviewed(tmp_path, {"u.py": script}, "t4").planned.plan
+    assert plan is not None
+    assert plan.settings.precision is None
+
+
+def test_arguments_in_a_mapping_are_read(tmp_path: Path) -> None:
+    script = """\
+how = dict(torch_dtype=torch.bfloat16, attn_implementation="sdpa", device_map=found())
+trainer = SFTTrainer(model="gpt2", args=SFTConfig(model_init_kwargs=how), peft_config=LoraConfig())
+"""
+    found = reviewed(tmp_path, {"t.py": script}, "rtx-4090")
+    assert found.facts.value("weights_dtype") == "bf16"
+    assert found.facts.value("attention") == "sdpa"
+    assert [one.key for one in found.computed] == ["model_init_kwargs.device_map"]
+    assert found.planned.plan is not None
+    assert found.planned.plan.workload.lora.rank == 8  # PEFT's, not that of TRL's command line
+
+
+def test_a_deepspeed_file_says_how_many_gpus_its_batch_is_for(tmp_path: Path) -> None:
+    path = tmp_path / "z.json"
+    path.write_text(
+        '{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 8, '
+        '"gradient_accumulation_steps": 2, "zero_optimization": {"stage": 1}}'
+    )
+    facts = joined(one.facts for one in interpreted(sources([str(path)]).sources))
+    assert machine_of({"gpus": [{"id": "rtx-4090"}]}, facts)["gpus"][0]["count"] == 4
+
+
+def test_strategies_written_as_classes_say_how_they_divide(tmp_path: Path) -> None:
+    whole = "strategy:\n    class_path: lightning.pytorch.strategies."
+    split = "ModelParallelStrategy\n    init_args: {data_parallel_size: 2, tensor_parallel_size: 4}"
+    moved = "DeepSpeedStrategy\n    init_args: {stage: 2, offload_optimizer: true}"
+    asked = LIGHTNING.replace("devices: 2", "devices: auto")
+    found = reviewed(tmp_path, {"l.yaml": asked.replace("strategy: ddp", whole + split)}, "h100", 8)
+    assert (found.facts.value("tensor"), found.facts.value("shard")) == (4, 2)
+    found = reviewed(tmp_path, {"l.yaml": asked.replace("strategy: ddp", whole + moved)}, "h100", 8)
+    assert found.facts.value("offload_optimizer") == "cpu"
+    assert found.facts.value("bucket_size") == 200_000_000  # Lightning's, not DeepSpeed's own
+
+
+def test_a_change_that_the_file_cannot_take_leaves_the_review(tmp_path: Path) -> None:
+    both = args(no_cuda=False, use_cpu=False, evaluation_strategy="no", eval_strategy="no")
+    found = reviewed(tmp_path, {"a.json": both}, "rtx-4090")
+    ((_, text),) = texts(found, mended(found)).values()
+    assert json.loads(text) == json.loads(args(use_cpu=False, eval_strategy="no"))
+
+
+def test_a_trainer_imported_from_lightning_is_lightnings(tmp_path: Path) -> None:
+    script = "from lightning import Trainer\nt = Trainer(devices=4, precision='bf16-mixed')\n"
+    facts = reviewed(tmp_path, {"t.py": script}, "rtx-4090", 4).facts
+    assert (facts.value("devices"), facts.value("precision")) == (4, "bf16-mixed")
+
+
+def test_a_strategy_made_in_a_script_is_read_with_its_arguments(tmp_path: Path) -> None:
+    script = "t = L.Trainer(devices=2, strategy=DeepSpeedStrategy(stage=3, offload_optimizer=True))"
+    facts = reviewed(tmp_path, {"t.py": script}, "rtx-4090", 2).facts
+    assert (facts.value("strategy"), facts.value("offload_optimizer")) == ("zero3", "cpu")
+
+
+@pytest.mark.parametrize("start", ["python", "accelerate launch --num_processes 1"])
+def test_scripts_of_trl_started_as_modules_are_trls(tmp_path: Path, start: str) -> None:
+    line = f"{start} -m trl.scripts.sft --model_name_or_path gpt2 --use_peft --max_length 512"
+    plan = reviewed(tmp_path, line, "rtx-4090").planned.plan
+    assert plan is not None
+    assert plan.settings.recipe == "trl-sft"
+
+
+@pytest.mark.parametrize(
+    ("config", "preset", "task"),
+    [
+        ("llama3_1/8B_full", "llama-3.1-8b", "full"),
+        ("llama3_2/1B_lora_single_device", "llama-3.2-1b", "lora"),
+        ("qwen2_5/0.5B_lora_single_device", "qwen-2.5-0.5b", "lora"),
+        ("llama3_1/8B_qlora_single_device", "llama-3.1-8b", "qlora"),
+    ],
+)
+def test_configs_that_torchtune_brings_name_their_model(
+    tmp_path: Path, config: str, preset: str, task: str
+) -> None:
+    line = f"tune run lora_finetune_single_device --config {config} batch_size=2"
+    plan = reviewed(tmp_path, line, "rtx-4090").planned.plan
+    assert plan is not None
+    assert (plan.model.preset, plan.workload.task) == (preset, task)

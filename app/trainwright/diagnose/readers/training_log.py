@@ -51,10 +51,11 @@ _PAIR = re.compile(
     + "|".join(f"(?P<{quantity}>{names})" for quantity, names in _NAMES.items())
     + r"))(?P<in> ?\((?:ms|s|sec|us)\)|_(?:ms|us|s|secs?|seconds?)(?![a-z]))?"
     r"[\"']?[ \t]{0,9}(?P<dots>\.{3,200}[ \t]{0,9})?[:=]?"
-    r"[ \t]{0,9}[\"'(]?(?P<value>\d[\d,]{0,20}(?:\.\d{1,20})?(?:e[-+]\d{1,3})?)(?![\d:]|e[-+]?\d)"
+    r"[ \t]{0,9}[\"'(]?(?P<value>\d[\d,]{0,20}(?:\.\d{1,20})?(?:e[-+]\d{1,3})?)"
+    r"(?![\d:]|-\d|e[-+]?\d)"
     r"(?P<unit>[ ]?(?:ms|us|µs|sec|s|%)(?![\w/]))?"
 )
-"""A name, and behind it a number that is not a clock's."""
+"""A name, and behind it a number that is not a clock's or a calendar's."""
 _RATE = re.compile(
     r"(?<![\d,.])(?P<value>\d{1,12}(?:,\d{3}){0,4}(?:\.\d{1,9})?) ?"
     r"(?P<unit>s/it|s/step|ms/step|ms/it|it/s|steps?/s(?:ec)?"
@@ -75,6 +76,7 @@ _OF_MORE = re.compile(
 """Words before ``time`` that make it that of more than a step."""
 _NOT_TRAINING = re.compile(
     r"\s*\W?(test|val|valid|validation|eval|evaluat\w*)\b"
+    r"|\s*class +images +instances\b"
     r"|[^|\n]{0,300}\b(?:adding|applying|caching|casting|converting|creating|download\w*|extracting"
     r"|fetching|filter|flattening|generating|loading|map|packing|predict\w*|(?:pre)?processing"
     r"|resolving|sanity|saving|scanning|tokeniz\w*|truncating|upload\w*)\b"
@@ -82,7 +84,7 @@ _NOT_TRAINING = re.compile(
     r"|[^|\n]{0,100}\bepochs? ?: +\d{1,3}%\|",
     re.IGNORECASE,
 )
-"""Evaluation, progress bars of work before training, and bars that count epochs."""
+"""Evaluation, YOLO's too, progress bars of work before training, and bars that count epochs."""
 
 _UNITS = {quantity: re.compile(names) for quantity, names in _NAMES.items()}
 _ERROR = re.compile(r"out of memory|OutOfMemoryError|Traceback \(most recent call last\)")
@@ -96,7 +98,7 @@ MOST_LINES = 1_000_000
 FEW_LOSSES = 2
 """One may stand in a text about training; assumed."""
 FEW_LINES = 3
-"""With more, the first is left out as warm-up; assumed."""
+"""With more, the first is left out as warm-up; assumed. Of fewer, where it is of step 0."""
 
 Values = dict[Quantity, float]
 """Seconds, rates a second, shares."""
@@ -136,7 +138,8 @@ def read(text: str) -> Found:
     lines = [line for line in every if line.timed]
     if not lines:
         raise UserError.of("diagnose.file.no-rows")
-    if len(lines) > FEW_LINES:  # the first waits for workers to start and kernels to be chosen
+    # The first step waits for workers to start and kernels to be chosen.
+    if len(lines) > FEW_LINES or (len(lines) > 1 and lines[0].at == 0):
         every = every[every.index(lines[0]) + 1 :]
         lines = lines[1:]
     means = _means(every)

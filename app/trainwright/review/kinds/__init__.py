@@ -29,6 +29,7 @@ from trainwright.review.kinds.options import DIFFUSERS_SCRIPT, OWN_SCRIPT, SCRIP
 from trainwright.review.kinds.scripts import (
     CHECKPOINTING_CALL,
     FROM_PRETRAINED,
+    HF_TRAINER,
     KBIT,
     TRAINER,
     UNSLOTH,
@@ -83,6 +84,7 @@ KINDS: Mapping[str, Kind] = {
         CHECKPOINTING_CALL,
         KBIT,
         TRAINER,
+        HF_TRAINER,
         UNSLOTH,
         PLAN,
         SCRIPT_ARGUMENTS,

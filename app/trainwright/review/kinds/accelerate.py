@@ -1,6 +1,6 @@
 """Kind: accelerate's ``default_config.yaml``."""
 
-from trainwright.review.kinds.kind import Key, Kind, among, key, truth, where, whole, word
+from trainwright.review.kinds.kind import Key, Kind, among, key, names, truth, where, whole, word
 
 TYPES = {
     "no": "single",
@@ -49,6 +49,7 @@ ACCELERATE = Kind(
         "fsdp_config.fsdp_reshard_after_forward": Key("sharding", among(SHARDING)),
         "fsdp_config.fsdp_offload_params": key("offload_params", truth),
         "fsdp_config.fsdp_activation_checkpointing": Key("fsdp_checkpointing", truth),
+        "fsdp_config.fsdp_transformer_layer_cls_to_wrap": Key("wrapped", names, str),
         "deepspeed_config.zero_stage": Key("stage", among(STAGES)),
         "deepspeed_config.offload_optimizer_device": Key("offload_optimizer", word),
         "deepspeed_config.offload_param_device": Key(
@@ -85,6 +86,23 @@ ACCELERATE = Kind(
     open=(
         *("fsdp_config", "deepspeed_config", "dynamo_config", "megatron_lm_config"),
         *("parallelism_config", "mpirun_config", "fp8_config", "tpu_env", "tpu_vm", "commands"),
+    ),
+    # utils/dataclasses.py, DistributedType; and _deepspeed_config_checks
+    gone_values={"distributed_type": {"TPU": "XLA"}},
+    exclusive=tuple(
+        ("deepspeed_config.deepspeed_config_file", key)
+        for key in (
+            "mixed_precision",
+            *(
+                f"deepspeed_config.{name}"
+                for name in (
+                    *("gradient_accumulation_steps", "gradient_clipping", "zero_stage"),
+                    *("offload_optimizer_device", "offload_param_device"),
+                    *("offload_optimizer_nvme_path", "offload_param_nvme_path"),
+                    "zero3_save_16bit_model",
+                )
+            ),
+        )
     ),
     recipe="accelerate",
 )

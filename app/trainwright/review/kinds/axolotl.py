@@ -94,8 +94,17 @@ AXOLOTL = Kind(
         "fsdp_config": Key("strategy", lambda value: "fsdp2" if value else None),
         "fsdp_config.offload_params": key("offload_params", truth),
         "fsdp_config.fsdp_offload_params": key("offload_params", truth),
-        "fsdp_config.reshard_after_forward": key("reshard", truth),
-        "fsdp_config.activation_checkpointing": Key("fsdp_checkpointing", truth),
+        **{
+            f"fsdp_config.{prefix}{name}": meaning
+            for prefix in ("", "fsdp_")  # the second up to FSDP 1
+            for name, meaning in (
+                ("reshard_after_forward", key("reshard", truth)),
+                ("activation_checkpointing", Key("fsdp_checkpointing", truth)),
+                ("transformer_layer_cls_to_wrap", Key("wrapped", names, str)),
+            )
+        },
+        "dp_shard_size": Key("shard", whole),
+        "dp_replicate_size": Key("replicate", whole),
         "tensor_parallel_size": key("tensor", whole),
         "sequence_parallel_degree": key("context_parallel", whole),
         "context_parallel_size": key("context_parallel", whole),
@@ -167,6 +176,7 @@ AXOLOTL = Kind(
         ("val_set_size", "test_datasets"),
         ("deepspeed", "fsdp"),
         ("deepspeed", "fsdp_config"),
+        ("rl", "sample_packing"),
     ),
     recipe="axolotl",
 )

@@ -89,11 +89,18 @@ TRAINING: dict[str, Key | tuple[Key, ...]] = {
     ),
     "deepspeed": Key("deepspeed", lambda value: value or None),
     "fsdp": Key("strategy", strategy),
-    "fsdp_config.version": Key("fsdp_version", whole),
-    "fsdp_config.fsdp_version": Key("fsdp_version", whole),
-    "fsdp_config.activation_checkpointing": Key("fsdp_checkpointing", truth),
-    "fsdp_config.cpu_offload": Key("offload_params", truth),
-    "fsdp_config.reshard_after_forward": Key("reshard", truth),
+    # training_args.py, _process_fsdp_args: names may begin with fsdp_, as accelerate's do.
+    **{
+        f"fsdp_config.{prefix}{name}": meaning
+        for prefix in ("", "fsdp_")
+        for name, meaning in (
+            ("version", Key("fsdp_version", whole)),
+            ("activation_checkpointing", Key("fsdp_checkpointing", truth)),
+            ("cpu_offload", Key("offload_params", truth)),
+            ("reshard_after_forward", Key("reshard", truth)),
+            ("transformer_layer_cls_to_wrap", Key("wrapped", names, str)),
+        )
+    },
     "parallelism_config.dp_replicate_size": Key("replicate", whole),
     "parallelism_config.dp_shard_size": Key("shard", whole),
     "group_by_length": key("grouping", truth),
@@ -142,6 +149,9 @@ MOVED = {
     "dispatch_batches": "accelerator_config.dispatch_batches",
     "split_batches": "accelerator_config.split_batches",
     "torchdynamo": "torch_compile_backend",
+    "adafactor": "optim",
+    "tpu_num_cores": None,
+    "use_legacy_prediction_loop": None,
 }
 """Keys that were arguments up to some version; one that is declared still counts as it is."""
 
@@ -187,6 +197,7 @@ MODEL = {
     "dtype": Key("weights_dtype", among(DTYPES), back(DTYPES)),
     "torch_dtype": Key("weights_dtype", among(DTYPES)),
     "attn_implementation": Key("attention", among(ATTENTION)),
+    "use_flash_attention_2": Key("attention", where("flash")),
     "use_peft": Key("adapter", where("lora"), {"lora": True, "none": False}.__getitem__),
     "lora_r": key("rank", whole),
     "lora_alpha": key("alpha", positive),
@@ -233,6 +244,7 @@ _TRL_MOVED = MOVED | {
     "generate_during_eval": None,
     "use_logits_to_keep": None,
     "torch_dtype": "dtype",
+    "use_flash_attention_2": "attn_implementation",
 }
 _TRL_OTHERWISE = {"precision": "bf16-mixed", "optimizer": "adamw", "adapter": "none"}
 """``base_config.py``, __post_init__: bf16 is on where fp16 is not set."""

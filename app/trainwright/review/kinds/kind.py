@@ -37,6 +37,8 @@ class Kind:
     """Facts that hold where the file is silent, beside those of declared defaults."""
     moved: Mapping[str, str | None] = field(default_factory=dict)
     """Key of an earlier version -> what it is called now; None: it is gone."""
+    warned: frozenset[str] = frozenset()
+    """Keys of ``moved`` that the tool still takes, with a warning, and declares nowhere."""
     open: tuple[str, ...] = ()
     """Keys whose content is not the tool's: data sets, keyword arguments of others. ``""`` is the
     whole file."""

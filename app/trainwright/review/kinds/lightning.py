@@ -1,6 +1,6 @@
 """Kind: Lightning CLI's YAML."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from trainwright.review.kinds.huggingface import ATTENTION, DTYPES
@@ -59,6 +59,23 @@ def _keeps(value: Any) -> bool | None:
     """``SHARD_GRAD_OP`` keeps gathered weights until the backward pass has used them."""
     kept = str(_within(value).get("sharding_strategy", "")).upper() in ("SHARD_GRAD_OP", "2")
     return False if kept else None
+
+
+def _offloads(*names: str, said: Any = True) -> Callable[[Any], Any]:
+    """Return what reads whether a strategy's class keeps something in system memory."""
+    return lambda value: said if any(_within(value).get(name) for name in names) else None
+
+
+def _bucket(value: Any) -> int | None:
+    """Return the elements of a bucket of ``DeepSpeedStrategy`` (lightning 2.6, deepspeed.py)."""
+    name = str(value.get("class_path", "") if isinstance(value, dict) else value).lower()
+    return whole(_within(value).get("reduce_bucket_size", 2e8)) if "deepspeed" in name else None
+
+
+def _degree(value: Any, name: str) -> int | None:
+    """Return over how many GPUs ``ModelParallelStrategy`` splits; None for "auto"."""
+    degree = _within(value).get(name)
+    return None if degree == "auto" else whole(degree)
 
 
 def _strategy(value: Any) -> str | None:
@@ -164,7 +181,11 @@ LIGHTNING = Kind(
             Key("strategy", _strategy),
             Key("checkpointing", _wraps),
             Key("reshard", _keeps),
-            Key("offload_params", lambda value: _within(value).get("cpu_offload") or None),
+            Key("offload_params", _offloads("cpu_offload", "offload_parameters")),
+            Key("offload_optimizer", _offloads("offload_optimizer", said="cpu")),
+            Key("bucket_size", _bucket),
+            Key("tensor", lambda value: _degree(value, "tensor_parallel_size")),
+            Key("shard", lambda value: _degree(value, "data_parallel_size")),
         ),
         "trainer.accumulate_grad_batches": key("accumulation", whole),
         "trainer.max_epochs": key("epochs", positive),
@@ -198,6 +219,11 @@ LIGHTNING = Kind(
         "trainer.track_grad_norm": None,
         "trainer.multiple_trainloader_mode": None,
         "trainer.terminate_on_nan": "trainer.detect_anomaly",
+    },
+    # accelerator_connector.py of 2.0: strategies are not accelerators, and DP is gone.
+    gone_values={
+        "trainer.accelerator": dict.fromkeys(("ddp", "ddp_spawn", "ddp2", "dp"), "gpu"),
+        "trainer.strategy": dict.fromkeys(("dp", "ddp2"), "ddp"),
     },
     open=(
         *("model", "data", "optimizer", "lr_scheduler", "seed_everything", "ckpt_path", "fit"),

@@ -83,6 +83,8 @@ LLAMAFACTORY = Kind(
         "load_in_4bit": "quantization_bit",
         "prompt_template": "template",
     },
+    # hparams/parser.py: PiSSA changes whole weights
+    exclusive=(("quantization_bit", "pissa_init"),),
     open=("deepspeed", "fsdp", "fsdp_config", "lr_scheduler_kwargs", "warmup_ratio"),
     recipe="llama-factory",
 )

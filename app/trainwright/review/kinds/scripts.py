@@ -30,7 +30,9 @@ FROM_PRETRAINED = Kind(
         "low_cpu_mem_usage": Key("low_cpu_memory", truth),
     },
     marks=frozenset(),
-    moved={"torch_dtype": "dtype", "use_auth_token": "token", "low_cpu_mem_usage": None,
+    # transformers 5.24, modeling_utils.py, from_pretrained
+    warned=frozenset({"torch_dtype"}),
+    moved={"torch_dtype": "dtype", "use_auth_token": "token",
            "use_flash_attention_2": "attn_implementation",
            "load_in_4bit": "quantization_config", "load_in_8bit": "quantization_config"},
     open=("",),
@@ -51,6 +53,14 @@ TRAINER = Kind(
         "dataset_num_proc": "SFTConfig.dataset_num_proc",
         "tokenizer": "processing_class",
     },
+    open=("",),
+)
+HF_TRAINER = Kind(
+    name="hf-trainer",
+    tool="transformers Trainer",
+    keys={},
+    marks=frozenset(),
+    moved={"tokenizer": "processing_class"},  # transformers 5, trainer.py, __init__
     open=("",),
 )
 CHECKPOINTING_CALL = Kind(

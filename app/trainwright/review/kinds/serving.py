@@ -181,6 +181,12 @@ def _allotted(value: Any) -> int | None:
     return whole(count or 1) if not name or "gpu" in name or name.isalnum() else None
 
 
+def _included(value: Any) -> int | None:
+    """Return the GPUs of a computer in DeepSpeed's ``host1:0,1@host2:0,1``; None for all."""
+    _, _, slots = str(value).partition("@")[0].partition(":")
+    return len(slots.split(",")) if slots else None
+
+
 TGI = Kind(
     name="tgi",
     tool="Text Generation Inference",
@@ -249,6 +255,7 @@ LAUNCH = Kind(
         "num_processes": key("processes", whole),
         "num_machines": key("nodes", whole),
         "num_gpus": key("devices", whole),
+        "include": (Key("devices", _included), Key("nodes", lambda value: 1 + value.count("@"))),
         "num_nodes": key("nodes", whole),
         "nodes": key("nodes", whole),
         "mixed_precision": Key(

@@ -102,6 +102,8 @@ TORCHTUNE = Kind(
     },
     marks=frozenset({"model._component_", "checkpointer._component_", "tokenizer._component_"}),
     otherwise={"num_workers": 0, "accumulation": 1, "checkpointing": "none"},
+    # recipes/full_finetune_single_device.py and the others, __init__
+    gone_values={"dtype": {"fp16": "bf16"}},
     open=("",),
     strict=False,
 )
