@@ -4,8 +4,9 @@ import json
 import re
 from typing import Any
 
-_STRING = r'"(?:\\.|[^"\\\n])*"'
-_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
+# What is never closed is taken to its end: each of many such would else be looked for in vain.
+_STRING = r'"(?:\\.|[^"\\\n])*+"?'
+_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|#[^\n]*|/\*(?:.*?\*/|.*)", re.DOTALL)
 _COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])")
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_MAGIC = re.compile(r"(?m)^(\s*)[%!].*$")
+_MAGIC = re.compile(r"(?m)^([^\S\n]*+)[%!].*$")
 """A line for IPython or for the shell."""
 
 
