@@ -41,6 +41,7 @@ from trainwright.plan.serving import (
     copies_on,
     gpus_of,
     holds,
+    instead_of_copies,
     largest,
     offloads,
     policy_notes,
@@ -252,7 +253,8 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     whole = tensor_parallel(serving, memory, machine.gpu_count) if serving is not None else None
     if whole is not None and decided not in FITTING and whole.id == TENSOR_PARALLEL:
         decided = Verdict.CANNOT_CHECK
-    whole = None if decided in FITTING else whole  # copies make more of what fits on one
+    if serving is not None and serving.served.copies > 1 and decided in FITTING:
+        whole = instead_of_copies(serving, whole)
     answers = rollout.answers_of(plan.workload, facts.settings, facts.inputs, machine.gpu_count)
     phases = rollout.phases_of(memory) if answers is not None else None
     short = answers and rollout.share_short(

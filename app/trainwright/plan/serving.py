@@ -408,6 +408,14 @@ def copied(serving: Serving) -> Iterator[Message]:
         )
 
 
+def instead_of_copies(serving: Serving, whole: Message | None) -> Message | None:
+    """Return what a split holds where requests wait for copies; None where it holds no more."""
+    if whole is None or whole.id != TENSOR_PARALLEL or not serving.waiting:
+        return None
+    more = whole.values["most"] > serving.running
+    return Message.of(f"{TENSOR_PARALLEL}-instead", **whole.values) if more else None
+
+
 def offloads(serving: Serving) -> Iterator[Message]:
     """Yield what an engine does that does not refuse a model without room for it.
 

@@ -179,15 +179,21 @@ def test_a_share_is_proposed_only_where_it_holds_all_requests() -> None:
 
 def test_two_cards_are_said_to_hold_what_one_does_not() -> None:
     """Qwen 2.5 32B in 4 bits: 18 GiB of 32 GiB of both, and 256 KiB of keys and values a token."""
-    asked = plan({"engine": "vllm", "quantization": "int4"}, preset="qwen-2.5-32b")
+    packed = {"engine": "vllm", "quantization": "int4"}
+    asked = plan(packed, preset="qwen-2.5-32b", concurrent=1)  # a copy has no use for the other
     machine = asked.machine.model_validate({"gpus": [{"id": "rtx-4090", "count": 2}]})
     report = report_of(asked.model_copy(update={"machine": machine}))
     note = next(note for note in report.notes if note.id == "plan.note.tensor-parallel")
     crowded = asked.workload.inputs.model_copy(update={"concurrent": 32})
     workload = asked.workload.model_copy(update={"inputs": crowded})
     many = asked.model_copy(update={"machine": machine, "workload": workload})
+    waits = report_of(many)
+    assert waits.serving is not None
+    assert waits.serving.running < note.values["most"] / 2, "copies hold the weights twice"
+    instead = next(one for one in waits.notes if one.id == "plan.note.tensor-parallel-instead")
     for language in LANGUAGES:
-        assert str(note.values["most"]) in render(saying.verdict(report_of(many)), language)
+        assert str(instead.values["most"]) in render(instead, language)
+        assert str(waits.serving.running) in render(saying.verdict(waits), language)
     both = 2 * 0.92 * 23.5 * 2**30 - 20 * 2**30
     assert 0.85 * both < note.values["tokens"] * 262_144 < both
 
