@@ -64,8 +64,7 @@ class MemoryEstimate:
     derivation: Quantity
     """The textbook line with this model's numbers, and below it every term."""
     host: Quantity | None = None
-    """System memory that offloading takes, beside what the process itself needs; None where
-    the plan puts nothing there."""
+    """System memory that offloading takes; None where the plan puts nothing there."""
 
     @property
     def terms(self) -> tuple[Quantity, ...]:

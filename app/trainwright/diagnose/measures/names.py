@@ -88,7 +88,7 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
                       r"|(send|recv)_(forward|backward)|isend|irecv|\breducer\b|_sync_buffers"
                       r"|\bmpi_|kvstore|scatter_gather|\bgrpc"
                       r"|grad(ient)?s?[ _](sync|reduc|exchang)|_sync_params"
-                      r"|(sync\w{0,20}|average|reduce|exchange)[ _]\w{0,40}grad"
+                      r"|(sync\w{0,12}|average|reduce|exchange)[ _]\w{0,24}grad"
                       r"|param(eter)?[ _]server|\bray\.get"
                       r"|^(moe|experts?|tokens?)?[ _.]?(dispatch|combine)$"),
     ("fetch", r"h5py|lmdb|zarr|nibabel|dicom|netcdf|xarray|\bdask\b|gfile|tfrecord|sequencefile"),
