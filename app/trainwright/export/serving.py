@@ -10,10 +10,9 @@ from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError, render
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.plan.serving import SHARE_SMALL
+from trainwright.plan.serving import SHARE_SMALL, copies_on
 from trainwright.quoting import one_line, shell_word
 from trainwright.workload import FullSettings
-from trainwright.workload.engines import copies_of
 
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "tf32": "float32"}
 CACHES = {"fp8": "fp8", "int8": "int8"}
@@ -93,7 +92,7 @@ def _shared(plan: Plan, settings: FullSettings, engine: str) -> dict[str, object
 
 def _requests(plan: Plan, settings: FullSettings, most: str) -> dict[str, object]:
     """Return how many requests run at once on each of so many copies."""
-    copies = copies_of(settings.engine, settings.micro_batch, plan.machine.gpu_count)
+    copies = copies_on(settings, plan.machine)
     found: dict[str, object] = {most: max(1, -(-settings.micro_batch // copies))}
     return found if copies == 1 else found | {"data-parallel-size": copies}
 

@@ -13,6 +13,7 @@ from trainwright.estimate.layersplit import split_over
 from trainwright.estimate.memory import MemoryEstimate
 from trainwright.estimate.serving import Served, agrees
 from trainwright.estimate.weights import Inventory, Scheme, Weights
+from trainwright.machine.choice import MachineChoice
 from trainwright.machine.machine import Machine
 from trainwright.messages import Message, UserError
 from trainwright.plan.model import cache_shape
@@ -110,8 +111,11 @@ def gpus_of(settings: FullSettings, machine: Machine) -> int:
     return machine.gpu_count if alike and spread else 1
 
 
-def copies_on(settings: FullSettings, machine: Machine) -> int:
-    """Return the GPUs that each hold the whole of a served model, and share the requests."""
+def copies_on(settings: FullSettings, machine: Machine | MachineChoice) -> int:
+    """Return the GPUs that each hold the whole of a served model, and share the requests.
+
+    One where they differ, or where a plan of this computer does not name them.
+    """
     alike = len(machine.gpus) == 1 and machine.nodes == 1
     return copies_of(settings.engine, settings.micro_batch, machine.gpu_count) if alike else 1
 

@@ -133,6 +133,30 @@ def test_servers_serve_and_trainers_train() -> None:
         export.files("axolotl", served, decided, {}, "en")
 
 
+@pytest.mark.parametrize(
+    ("machine", "copies"),
+    [
+        ({"gpus": [{"id": "rtx-4090", "count": 2}]}, 2),
+        ({"gpus": [{"id": "rtx-4090"}, {"id": "rtx-3090"}]}, 1),  # of which one serves
+        ({"local": True}, 1),  # whose GPUs the plan does not name
+    ],
+)
+def test_a_server_runs_as_many_copies_as_the_estimate_counts(
+    machine: dict[str, Any], copies: int
+) -> None:
+    served = Plan.model_validate(
+        {
+            "model": {"preset": "llama-3.1-8b"},
+            "workload": {"task": "infer", "inputs": {"prompt_tokens": 1000, "new_tokens": 24}},
+            "machine": machine,
+        }
+    )
+    decided = settings(precision="bf16", engine="vllm", micro_batch=4)
+    (text,) = export.files("vllm", served, decided, {}, "en").values()
+    assert ("--data-parallel-size 2" in text) == (copies == 2)
+    assert f"--max-num-seqs {4 // copies}" in text
+
+
 def unsloth(given: Plan, **decided: Any) -> str:
     (text,) = export.files("unsloth", given, settings(**decided), {}, "ko").values()
     return text
