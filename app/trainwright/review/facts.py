@@ -36,6 +36,11 @@ class Fact:
     """False for the tool's own default."""
 
 
+def _weight(fact: Fact) -> int:
+    """Return less for what holds: given, PEFT's own default, another's, which leaves it to PEFT."""
+    return 0 if fact.given else 1 if fact.kind == "peft" else 2
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """All that the files of one run say: what is given before what is a default."""
@@ -43,13 +48,9 @@ class Facts:
     all: tuple[Fact, ...]
 
     def first(self, name: str) -> Fact | None:
-        """Return the fact that holds: the first that is given, else the first default.
-
-        Of defaults those of PEFT's own configuration come first: a trainer leaves them to it.
-        """
-        found = [fact for fact in self.all if fact.name == name and fact.value != AUTO]
-        found.sort(key=lambda fact: (not fact.given, not fact.given and fact.kind != "peft"))
-        return found[0] if found else None
+        """Return the fact that holds: the first that is given, else the first default."""
+        found = (fact for fact in self.all if fact.name == name and fact.value != AUTO)
+        return min(found, key=_weight, default=None)
 
     def value(self, name: str, otherwise: Any = None) -> Any:
         """Return what holds, or ``otherwise`` where nothing says it."""

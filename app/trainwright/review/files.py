@@ -3,6 +3,7 @@
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os.path import isdir
 from pathlib import Path
@@ -170,7 +171,8 @@ def _parsed(text: str, name: str, path: Path | None) -> Iterator[Source]:
                 return
             kind = kind_of(document.data, name)
             if format == "json" and kind.name != "deepspeed":  # the others refuse comments
-                _document(text, name, "strict json")
+                with _parsing(name, format):
+                    json.loads(text)
             yield Source(name, path, kind, format, text, document)
 
 
@@ -215,19 +217,24 @@ def _format(text: str, path: Path | None) -> str:
 def _document(text: str, name: str, format: str) -> Document:
     if format == "yaml":
         return parse(text, name, foreign=True)
-    try:
+    with _parsing(name, format):
         if format == "toml":
             return Document(tomllib.loads(text), _lines(text, toml_spans(text)))
-        data = json.loads(text if format == "strict json" else bare(text))
-        spans = json_spans(text)
+        return Document(json.loads(bare(text)), _lines(text, json_spans(text)))
+
+
+@contextmanager
+def _parsing(name: str, format: str) -> Iterator[None]:
+    """Say in one line where a file is not of its format."""
+    try:
+        yield
     except RecursionError:
         raise UserError.of("yaml.too-deep", where=name, limit=MAX_DEPTH) from None
     except ValueError as error:
         problem = one_line(str(error), 200)
         raise UserError.of(
-            "review.not-parsed", file=name, format=format.upper()[-4:], problem=problem
+            "review.not-parsed", file=name, format=format.upper(), problem=problem
         ) from None
-    return Document(data, _lines(text, spans))
 
 
 def _lines(text: str, spans: Mapping[Place, Span]) -> dict[Place, int]:

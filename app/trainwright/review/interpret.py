@@ -164,7 +164,8 @@ def _defaults(source: Source, given: set[str]) -> Iterator[Fact]:
         found, _ = _facts(source, kind.meanings(name), name, (), value, None)
         for fact in found:
             yield Fact(fact.name, fact.value, source.name, kind.name, name, (), None, False)
+    left_open = _left_open(source)
     for fact_name, value in kind.otherwise.items():
-        if fact_name in _left_open(source):
+        if fact_name in left_open:
             continue
         yield Fact(fact_name, value, source.name, kind.name, "", (), None, False)
