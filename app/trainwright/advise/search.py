@@ -143,8 +143,7 @@ class Search:
 
     def casts(self, candidate: Candidate) -> bool:
         """Return whether fp32 weights are cast to 16 bits as a whole, without autocast."""
-        mixed = candidate.precision in ("bf16-mixed", "fp16-mixed")
-        return mixed and candidate.strategy == "fsdp2" and not self.plan.workload.adapts
+        return self.settings(candidate).casts_shares and not self.plan.workload.adapts
 
     def alike(self, candidate: Candidate, **changed: object) -> Timed | None:
         """Return the candidate with other values, if it obeys the plan and can be timed."""

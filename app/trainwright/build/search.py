@@ -46,12 +46,12 @@ from trainwright.workload.settings import Effect
 BEYOND = 2.0
 """Budgets up to which the trade of money against time is shown; assumed."""
 LOOKED = 5
-"""Computers that are worked out in full at least, for their times change: fewer that are asked for
-are the first of the same list. Assumed."""
+"""Fewest computers that are worked out in full, which changes their times: with fewer asked for,
+the answer is the head of the same list. Assumed."""
 STEP = 0.05
 """Least gain that is worth naming as the next step of money; assumed."""
 SOFTWARE = {"AMD", "Intel"}
-"""Makers on whose cards CUDA's libraries do not run. Sources: PyTorch, HIP semantics, Intel GPU."""
+"""Makers on whose cards CUDA's libraries do not run as they are. Sources: PyTorch, HIP, XPU."""
 LEFT = 0.05
 """Share of a budget that is not left over without a word; assumed."""
 TENTH = 1.1
@@ -84,7 +84,7 @@ def search(
     """Return the best computers for a request.
 
     Where there is none, what else may do the work is traced by ``trace``, if that is given.
-    ``watch`` is told of each card that is looked at.
+    ``watch`` shows the progress, card by card.
 
     Raises:
         UserError: the wishes contradict one another, or the plan is none that can be answered.

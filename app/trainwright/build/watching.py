@@ -1,4 +1,4 @@
-"""Who is told how far a search is, and what it looks at."""
+"""Progress of a search: how many cards it has compared, and which one it compares now."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -7,15 +7,15 @@ from trainwright.catalog import GpuRecord
 from trainwright.messages import Message
 
 Watch = Callable[[float, Message], None]
-"""Takes the share of the cards that were looked at, 0 to 1, and what is looked at now."""
+"""Takes the share of the cards that were compared, 0 to 1, and what is compared now."""
 
 
 def unwatched(_share: float, _what: Message) -> None:
-    """Tell nobody."""
+    """Show no progress."""
 
 
 def in_turn(records: Sequence[GpuRecord], watch: Watch) -> Iterator[tuple[int, GpuRecord]]:
-    """Yield cards with their number from 0, each after ``watch`` was told of it."""
+    """Yield cards with their number from 0, each after ``watch`` has it."""
     count = len(records)
     for number, record in enumerate(records):
         looked = Message.of("planner.looking", gpu=record.name, number=number + 1, count=count)

@@ -64,7 +64,7 @@ def sharding_of(settings: FullSettings, gpu_count: int) -> Sharding | None:
         settings.strategy,
         settings.shards_of(gpu_count),
         settings.reshard_after_forward,
-        master=settings.precision in ("bf16-mixed", "fp16-mixed"),
+        master=settings.casts_shares,
         offload=settings.shard_offload,
     )
 
@@ -139,7 +139,7 @@ def _shares(layout: Layout, constant: Ints, sharding: Sharding) -> dict[int, tup
     split = np.where(kinds == TERM["parameters"], own, True)
     split &= (kinds != TERM["optimizer"]) | (nbytes > _FP32)
     births, nbytes, kinds = births[split], nbytes[split], kinds[split]
-    shares = -(-nbytes * _widened(layout, births, kinds, sharding) // sharding.ranks)
+    shares = -(-nbytes * _widened(layout, births, kinds, nbytes, sharding) // sharding.ranks)
     if sharding.kind == "zero3":  # they lie in one buffer, which stays
         shares[kinds == TERM["gradients"]] = 0
     columns = (layout.storage[births], kinds, shares)
@@ -170,7 +170,7 @@ def _aside(
 
 
 def _widened(
-    layout: Layout, births: Ints, kinds: NDArray[np.uint8], sharding: Sharding
+    layout: Layout, births: Ints, kinds: NDArray[np.uint8], nbytes: Ints, sharding: Sharding
 ) -> NDArray[np.int64]:
     """Return by how much storages grow where what trains is kept in fp32.
 
@@ -187,8 +187,7 @@ def _widened(
         factors[weights] = 2
     else:  # of adapters: what is as large as a gradient, and has its type
         halves = (factors == 2) & (kinds == TERM["gradients"])
-        sizes = layout.bytes_of(1, 1)[layout.size[births]]
-        factors[weights & np.isin(sizes, sizes[halves])] = 2
+        factors[weights & np.isin(nbytes, nbytes[halves])] = 2
     if sharding.kind != "fsdp2":
         factors[kinds != TERM["optimizer"]] = 1
     return factors
@@ -292,9 +291,8 @@ def _gradients(layout: Layout, constant: Ints, sharding: Sharding) -> _Gradients
     """Return the gradients of a run in the order of their births."""
     events = np.flatnonzero((layout.storage > 0) & (layout.term == TERM["gradients"]))
     nbytes = constant[layout.size[events]]
-    return _Gradients(
-        events, nbytes, nbytes * _widened(layout, events, layout.term[events], sharding)
-    )
+    wide = nbytes * _widened(layout, events, layout.term[events], nbytes, sharding)
+    return _Gradients(events, nbytes, wide)
 
 
 def _group_bytes(

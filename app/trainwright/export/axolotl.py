@@ -123,7 +123,7 @@ def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
 def _adapters(plan: Plan, settings: FullSettings, replaced: Replacements) -> dict[str, Any]:
     quantization = carried(settings, replaced, "quantization")
     found: dict[str, Any] = {}
-    if plan.workload.task in ("lora", "qlora"):
+    if plan.workload.low_rank:
         lora = plan.workload.lora or Lora()
         found = {
             "adapter": "qlora" if quantization == "nf4" else "lora",

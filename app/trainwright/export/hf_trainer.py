@@ -207,7 +207,7 @@ def _checkpointing(mode: str) -> dict[str, Any]:
 
 
 def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
-    workload, adapts = plan.workload, plan.workload.task in ("lora", "qlora")
+    workload, adapts = plan.workload, plan.workload.low_rank
     parts = batch(plan, settings)
     lora, data, model = workload.lora or Lora(), workload.dataset, definition(plan)
     return {

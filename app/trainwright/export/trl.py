@@ -203,7 +203,7 @@ def _of_answers(plan: Plan, settings: FullSettings, writes: Rollout) -> dict[str
 def _adapters(plan: Plan, settings: FullSettings, replaced: Replacements) -> dict[str, Any]:
     quantization = carried(settings, replaced, "quantization")
     found: dict[str, Any] = {}
-    if plan.workload.task in ("lora", "qlora"):
+    if plan.workload.low_rank:
         lora = plan.workload.lora or Lora()
         if not lora.named and mixes_experts(plan):
             raise UserError.of("export.mixture-targets", name="TRL", key="workload.lora.targets")

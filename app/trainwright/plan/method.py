@@ -35,7 +35,8 @@ def method(
         raise UserError.of("plan.no-tokens", key="settings.cross_entropy", value=value)
     if workload.prompted and sequence is None:
         raise UserError.of("plan.no-text", key="workload.task", task=workload.task)
-    lora, adapts = workload.lora or Lora(), workload.task in ("lora", "qlora")
+    lora = workload.lora or Lora()
+    cast = workload.low_rank and settings.casts_shares
     return Method(
         dora=lora.variant == "dora",
         # TRL switches every dropout off (disable_dropout of DPOConfig and RewardConfig).
@@ -48,7 +49,7 @@ def method(
         nested=settings.double_quantization,
         unpacked=_unpacked(settings, config),
         # fully_shard's MixedPrecisionPolicy and DeepSpeed cast them with all the other weights.
-        adapters="weights" if adapts and settings.casts_shares else settings.adapter_dtype,
+        adapters="weights" if cast else settings.adapter_dtype,
         input_gradients=settings.input_gradients,
         scores=settings.scores_upcast,
         loss_in_model=settings.loss_in_model,

@@ -48,7 +48,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         raise UserError.of("plan.no-experts", key="workload.routing")
     check_stages(model, settings)
     workload = plan.workload
-    adapters = (workload.lora if workload.task in ("lora", "qlora") else None) or Lora()
+    adapters = (workload.lora if workload.low_rank else None) or Lora()
     asked = traced_as(settings.update)
     spec = TraceSpec(
         model=model.pairs,

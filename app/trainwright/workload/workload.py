@@ -216,6 +216,11 @@ class Workload(Frozen):
         return self
 
     @property
+    def low_rank(self) -> bool:
+        """Whether low-rank adapters are trained, on quantised weights or on whole ones."""
+        return self.task in ("lora", "qlora")
+
+    @property
     def adapts(self) -> bool:
         """Whether the model's own weights are frozen, and something small beside them trained."""
         return self.task in ("lora", "qlora", "prompt", "prefix")

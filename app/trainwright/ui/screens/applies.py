@@ -67,4 +67,4 @@ def quantizes(plan: Plan) -> bool:
 
 def adapts(plan: Plan) -> bool:
     """Return whether there are low-rank adapters."""
-    return plan.workload.task in ("lora", "qlora")
+    return plan.workload.low_rank
