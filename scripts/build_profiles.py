@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -81,19 +82,21 @@ def reached(preset: Preset, task: str) -> Iterable[int]:
 
 
 def forked(_program: str, document: dict[str, Any], **_options: Any) -> None:
-    """Trace in a fork of this process, which has imported everything already."""
-    # A second step repeats the first in every precision or in none.
-    document = document | {"check_repeat": document["precision"] == CHECKED}
-    if document["optimizers"]:  # of one point, the one that is asked for; what ships has all
-        document["optimizers"] = OPTIMIZERS
+    """Trace in forks of this process, which has imported everything already."""
+    for question in document.get("questions", [document]):
+        # A second step repeats the first in every precision or in none.
+        spec = question | {"check_repeat": question["precision"] == CHECKED}
+        if spec["optimizers"]:  # of one point, the one that is asked for; what ships has all
+            spec["optimizers"] = OPTIMIZERS
+        forking.in_fork(partial(traced, spec), spec["result_file"])
 
-    def work() -> dict[str, Any]:
-        import tracing
 
-        result: dict[str, Any] = tracing.trace(document, lambda _progress, _message: None)
-        return result
+def traced(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the tracer's result."""
+    import tracing
 
-    forking.in_fork(work, document["result_file"])
+    result: dict[str, Any] = tracing.trace(spec, lambda _progress, _message: None)
+    return result
 
 
 def prepared_runner() -> Any:

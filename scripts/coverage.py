@@ -301,13 +301,14 @@ def _here(_program: str, document: dict[str, Any], **_options: Any) -> None:
 
     import tracing
 
-    try:
-        result = tracing.trace(document, lambda _progress, _message: None)
-    except Exception as error:
-        said = _described(error)
-        raise UserError(Message.of(said["id"], **said["values"])) from error
-    with gzip.open(document["result_file"], "wt", encoding="utf-8", compresslevel=1) as file:
-        json.dump(result, file)
+    for question in document.get("questions", [document]):
+        try:
+            result = tracing.trace(question, lambda _progress, _message: None)
+        except Exception as error:
+            said = _described(error)
+            raise UserError(Message.of(said["id"], **said["values"])) from error
+        with gzip.open(question["result_file"], "wt", encoding="utf-8", compresslevel=1) as file:
+            json.dump(result, file)
 
 
 TRUTH = Path(__file__).parents[1] / "tests" / "unit" / "worker" / "truth_runs.py"

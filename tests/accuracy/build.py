@@ -7,6 +7,7 @@ Only missing profiles are traced; delete those to trace again.
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +71,12 @@ def build(row: Row, path: Path) -> int:
 
 
 def forked(row: Row, document: dict[str, Any]) -> None:
-    """Trace in a fork of this process."""
-    document = document | {"check_repeat": False}
-    if document["optimizers"]:  # a first answer has one; rows may be of several
-        document["optimizers"] = spec_of(row).optimizers
-    forking.in_fork(lambda: traced(row, document), document["result_file"])
+    """Trace in forks of this process."""
+    for question in document.get("questions", [document]):
+        spec = question | {"check_repeat": False}
+        if spec["optimizers"]:  # a first answer has one; rows may be of several
+            spec["optimizers"] = spec_of(row).optimizers
+        forking.in_fork(partial(traced, row, spec), spec["result_file"])
 
 
 def traced(row: Row, document: dict[str, Any]) -> dict[str, Any]:

@@ -213,6 +213,22 @@ def _keep(path: Path, profile: Profile) -> None:
         saving.replace(path, codec.encode(profile))
 
 
+_CONFIGS = ("hf", "diffusers")
+"""Kinds of models that a ``config.json`` states, of which copies with fewer layers are made."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """One trace of a structure."""
+
+    points: tuple[Point, ...]
+    config: dict[str, Any] | None = None
+    """In place of the model's own."""
+    optimizers: tuple[str, ...] | None = None
+    """Updates to trace; None for those of the structure."""
+    check_repeat: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class _Tracer:
     """Runs of the tracer for one structure."""
@@ -224,71 +240,73 @@ class _Tracer:
 
     def alone(self, at: Point) -> Profile:
         """Return the profile of one step at one point."""
-        return fit(self.run((at,), optimizers=(self.spec.asked,), check_repeat=False))
+        asked = _Question((at,), optimizers=(self.spec.asked,), check_repeat=False)
+        return fit(*self.answers(asked))
+
+    def run(self, points: tuple[Point, ...]) -> raw.TraceResult:
+        """Trace the model itself at the points."""
+        return self.answers(_Question(points))[0]
 
     def everywhere(self, points: tuple[Point, ...]) -> raw.TraceResult:
-        """Trace at every point; a deep model at the first, and the rest from a shallow copy."""
+        """Trace at every point; a deep model at the first, and the rest from a shallow copy.
+
+        A deep model whose layers repeat is known by two shallow copies.
+        """
         source = _source(self.spec)
-        kind = next((kind for kind in ("hf", "diffusers") if kind in source), None)
+        kind = next((kind for kind in _CONFIGS if kind in source), None)
         whole = not self.spec.method.frozen  # names of deep parts mean nothing to a shallow copy
         config = depth.shallow_config(Path(source[kind])) if kind and whole else None
         if kind is None or config is None:
             return self.run(points)
-        shallow = self.with_config(config, points, kind, optimizers=())
+        shallow, main = _Question(points, config, optimizers=()), points[:1]
+        stretched = depth.stretched_configs(Path(source[kind]))
+        copies = stretched[:2] if stretched else (None,)
+        few, *deep = self.answers(shallow, *(_Question(main, copy) for copy in copies))
         try:
-            return depth.transferred(self.deep(Path(source[kind]), points[:1]), shallow)
+            known = repeat.deeper(deep[0], deep[1], stretched[2]) if stretched else deep[0]
+        except repeat.RepeatError:
+            known = self.run(main)
+        try:
+            return depth.transferred(known, few)
         except depth.TransferError:
             return self.run(points)
 
-    def deep(self, path: Path, points: tuple[Point, ...]) -> raw.TraceResult:
-        """Trace a deep model; one whose layers repeat, by two shallow copies."""
-        stretched = depth.stretched_configs(path)
-        if stretched is None:
-            return self.run(points)
-        *configs, times = stretched
-        short, long = (self.with_config(config, points) for config in configs)
-        try:
-            return repeat.deeper(short, long, times)
-        except repeat.RepeatError:
-            return self.run(points)
+    def answers(self, *questions: "_Question") -> list[raw.TraceResult]:
+        """Trace in one child process, which takes longer to import libraries than to trace.
 
-    def with_config(
-        self,
-        config: dict[str, Any],
-        points: tuple[Point, ...],
-        kind: str = "hf",
-        optimizers: tuple[str, ...] | None = None,
-    ) -> raw.TraceResult:
-        """Trace another config in place of the model's own, which errors name."""
-        with tempfile.TemporaryDirectory(prefix="trainwright-") as folder:
-            path = Path(folder) / "config.json"
-            path.write_text(json.dumps(config), encoding="utf-8")
+        Errors name the model's own file in place of a copy's.
+        """
+        with tempfile.TemporaryDirectory(prefix="trainwright-") as name:
+            folder = Path(name)
+            documents = [self._document(one, folder, n) for n, one in enumerate(questions)]
+            several = {"questions": documents} if len(documents) > 1 else {}
             try:
-                return self.run(points, source={kind: str(path)}, optimizers=optimizers)
+                self._started(documents[0] | several)
             except UserError as error:
-                if error.message.values.get("file") != str(path):
+                values = error.message.values
+                if Path(str(values.get("file"))).parent != folder:
                     raise
-                own = {**error.message.values, "file": _source(self.spec)[kind]}
-                raise UserError.of(error.message.id, **own) from None
+                own = next(path for kind, path in _source(self.spec).items() if kind in _CONFIGS)
+                raise UserError.of(error.message.id, **{**values, "file": own}) from None
+            return [self._answer(Path(document["result_file"])) for document in documents]
 
-    def run(
-        self,
-        points: tuple[Point, ...],
-        source: dict[str, str] | None = None,
-        optimizers: tuple[str, ...] | None = None,
-        check_repeat: bool = True,
-    ) -> raw.TraceResult:
-        """Trace at the points in a child process; a second step checks that it repeats."""
-        document = self.spec.document() | {
-            "model": source or _source(self.spec),
-            "points": points,
+    def _document(self, question: "_Question", folder: Path, number: int) -> dict[str, Any]:
+        """Return what the child reads; a second step checks that the first repeats."""
+        model, optimizers = _source(self.spec), question.optimizers
+        if question.config is not None:
+            path = folder / f"config-{number}.json"
+            path.write_text(json.dumps(question.config), encoding="utf-8")
+            model = {kind: str(path) for kind in model if kind in _CONFIGS}
+        return self.spec.document() | {
+            "model": model,
+            "points": question.points,
             "optimizers": self.spec.optimizers if optimizers is None else optimizers,
-            "check_repeat": check_repeat,
+            "check_repeat": question.check_repeat,
+            "result_file": str(folder / f"trace-{number}.json.gz"),
         }
-        with tempfile.TemporaryDirectory(prefix="trainwright-") as folder:
-            result = Path(folder) / "trace.json.gz"
-            self._started(document | {"result_file": str(result)})
-            parsed = _result(result)
+
+    def _answer(self, path: Path) -> raw.TraceResult:
+        parsed = _result(path)
         parsed.versions["tracer"] = str(TRACER_VERSION)
         if not interpreter.current().own:
             parsed.versions["interpreter"] = interpreter.current().path

@@ -48,7 +48,8 @@ def test_a_deep_model_is_told_as_it_is_traced(tmp_path, config, task):
     assert stretched is not None
     short, long, times = stretched
     point = ((3, 96),)
-    told = repeat.deeper(tracer.with_config(short, point), tracer.with_config(long, point), times)
+    copies = tracer.answers(store._Question(point, short), store._Question(point, long))
+    told = repeat.deeper(*copies, times)
     traced = tracer.run(point)
     assert replace(told, seconds=0.0) == replace(traced, seconds=0.0)
 

@@ -1,8 +1,9 @@
 """Traces one training step, or one inference, of a model on the simulated accelerator.
 
-Started by path. Reads a JSON document on standard input (``TraceSpec.document()`` and
-``result_file``); writes JSON lines on standard output: ``{"progress", "message_id"}``, at
-last ``{"result_file"}`` or ``{"error": {"id", "values"}}``. The result's format is stated in
+Started by path. Reads a JSON document on standard input: ``TraceSpec.document()`` and
+``result_file``, or several of them as ``questions``, for which libraries are then imported once.
+Writes JSON lines on standard output: ``{"progress", "message_id"}``, at last ``{"result_file"}``
+or ``{"error": {"id", "values"}}``. The result's format is stated in
 ``trainwright/profile/trace.py``.
 """
 
@@ -28,14 +29,20 @@ def main() -> int:
         _write(protocol, {"progress": round(progress, 3), "message_id": message_id})
 
     try:
-        spec = json.load(sys.stdin)
+        document = json.load(sys.stdin)
         say(0.0, "worker.starting")
         from tracing import trace
 
-        result = trace(spec, say)
-        with gzip.open(spec["result_file"], "wt", encoding="utf-8", compresslevel=4) as file:
-            json.dump(result, file, separators=(",", ":"))
-        _write(protocol, {"result_file": spec["result_file"]})
+        specs = document.get("questions", [document])
+        for number, spec in enumerate(specs):
+
+            def part(progress: float, message_id: str, before: int = number) -> None:
+                say((before + progress) / len(specs), message_id)
+
+            result = trace(spec, part)
+            with gzip.open(spec["result_file"], "wt", encoding="utf-8", compresslevel=4) as file:
+                json.dump(result, file, separators=(",", ":"))
+            _write(protocol, {"result_file": spec["result_file"]})
     except MemoryError:
         _write(protocol, {"error": {"id": "worker.out-of-memory", "values": {}}})
         return 1
