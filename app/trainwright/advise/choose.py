@@ -99,7 +99,9 @@ def advise(
 
 
 def _shards(way: Relaxation) -> bool:
-    return way.changes.get("settings.strategy") == "fsdp2"
+    """Return whether a way out shares out the weights of what was asked, not of a smaller model."""
+    other = any(key.startswith(("model.", "workload.")) for key in way.changes)
+    return way.changes.get("settings.strategy") == "fsdp2" and not other
 
 
 def worth_tracing(

@@ -19,7 +19,6 @@ from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
 from trainwright.plan.serving import NO_TENSOR_PARALLEL, TENSOR_PARALLEL
-from trainwright.profile.expand import model_bytes
 from trainwright.profile.presets import presets
 from trainwright.workload import FullSettings, ModelSource
 from trainwright.workload.meaning import meaningful
@@ -39,6 +38,10 @@ Answer = tuple[Search, Timed, Report]
 
 SHARES_ASIDE = "advise.relax.shard-offload"
 SHARDING_HINTS = ("advise.sharding", "advise.sharding-aside")
+_SHARED = ("parameters", "gradients", "optimizer")
+"""Terms of the memory that FSDP2 shares out."""
+_OF_COPIES = ("buckets", "casts")
+"""Terms that only whole copies of the weights have."""
 
 
 def relaxations(
@@ -159,10 +162,12 @@ def hints(search: Search) -> Iterator[Message]:
     if smallest.strategy in SHARDED or search.plan.workload.objective is not None:
         # It was compared, and takes the least memory; pairs are not sharded.
         return
-    profile, room = search.profile(smallest), search.room(smallest)
-    whole = model_bytes(profile) if profile is not None else 0
+    room = search.room(smallest)
+    terms = {one.role: one.value for one in search.report(smallest).memory.allocated_peak.parts}
+    whole = sum(terms.get(role, 0.0) for role in _SHARED)
+    rest = search.peak(smallest) - whole - sum(terms.get(role, 0.0) for role in _OF_COPIES)
     for id, kept in zip(SHARDING_HINTS, (whole / count, 0.0), strict=True):
-        need = search.peak(smallest) - whole + kept
+        need = rest + kept
         if need <= room:
             task = search.plan.workload.task
             yield Message.of(id, gpus=count, task=task, need=need, room=room, host=whole)

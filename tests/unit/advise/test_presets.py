@@ -424,6 +424,21 @@ def test_sharding_is_a_way_out_of_copies_that_the_plan_fixes_and_is_not_hinted_a
     assert not [note for note in advice.notes if note.id == "advise.sharding"]
 
 
+def test_shares_of_the_model_are_traced_also_where_a_smaller_model_with_shares_is_a_way_out(
+    monkeypatch, tmp_path
+):
+    """70B on four nodes of 8 H100: 35 GiB of weights, gradients and AdamW's state a GPU."""
+    monkeypatch.setenv("TRAINWRIGHT_CACHE", str(tmp_path))
+    plan = planned("llama-3.1-70b", "full", "h100-80gb-sxm", 256, {"sequence_length": 4096})
+    gpus = (plan.machine.gpus[0].model_copy(update={"count": 8}),)
+    network = {"kind": "ethernet-25g"}
+    machine = {"gpus": gpus, "nodes": 4, "network": network}
+    plan = Plan.model_validate(plan.model_dump(exclude_none=True) | {"machine": machine})
+    advice = advise(plan, resolve(plan), top=1)
+    assert any("model.preset" in way.changes for way in advice.nothing_fits)
+    assert "fsdp2" in dict(worth_tracing(plan, advice))
+
+
 def test_of_two_kinds_of_cards_the_faster_alone_is_named_where_the_slower_holds_it_up():
     plan = planned("llama-3.2-1b", "lora", "rtx-4090", 16, {"sequence_length": 1024})
     gpus = (*plan.machine.gpus, plan.machine.gpus[0].model_copy(update={"id": "rtx-3060-12gb"}))
