@@ -41,6 +41,10 @@ VIDEO = re.compile("3D|Video|Motion|SpatioTemporal|I2VGen")
 COUNT_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta")
 """Model types whose position table has a padding entry (``create_position_ids_from_input_ids``)."""
 
+REFUSED_BY_PEFT = ("falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h")
+"""Model types with linear layers that PEFT refuses to adapt; ``worker/programs/adapters.py`` has
+the same."""
+
 CODE_NOT_RUN = Message.of("plan.note.code-not-run")
 
 
@@ -69,6 +73,11 @@ class Model:
     """Of presets: the fewest pixels a side, and what the pixels are multiples of."""
     config: str = ""
     """The text of its ``config.json``; empty where it has none."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether PEFT refuses to adapt some of its linear layers."""
+        return bool(self.config) and json.loads(self.config).get("model_type") in REFUSED_BY_PEFT
 
     @property
     def generates(self) -> bool:
@@ -272,9 +281,9 @@ def _skipped(config: dict[str, Any]) -> int:
     return padding + 1
 
 
-def mixes_experts(plan: Plan) -> bool:
-    """Return whether a plan's model may be a mixture of experts."""
-    return model_of(plan.model, plan.workload.task, plan.workload.inputs).mixed
+def model_in(plan: Plan) -> Model:
+    """Return the model of a plan, as ``model_of`` does."""
+    return model_of(plan.model, plan.workload.task, plan.workload.inputs)
 
 
 def _python(source: PythonSource, given: Inputs) -> Model:
