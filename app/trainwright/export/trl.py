@@ -8,7 +8,7 @@ from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
 from trainwright.export.lost import Replacements, carried, lost
 from trainwright.export.write import Files
-from trainwright.messages import Language, Message, UserError
+from trainwright.messages import Language, Message
 from trainwright.plan.model import USUAL_PROMPT
 from trainwright.plan.question import USUAL_COMPLETION
 from trainwright.plan.schema import Plan
