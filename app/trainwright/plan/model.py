@@ -38,6 +38,11 @@ with the frames of CogVideoX, which fit those that count 4, 6 or 8 frames for a 
 VIDEO = re.compile("3D|Video|Motion|SpatioTemporal|I2VGen")
 """Classes of diffusers that denoise videos; ``worker/programs/latents.py`` has the same."""
 
+SOUND = re.compile("1D|Audio")
+"""Classes of diffusers that denoise sounds; ``worker/programs/soundlatents.py`` has the same."""
+USUAL_STEPS = 1024
+"""Latents of a sound whose config gives none: the default of ``StableAudioDiTModel``, 47 s."""
+
 COUNT_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta")
 """Model types whose position table has a padding entry (``create_position_ids_from_input_ids``)."""
 
@@ -204,6 +209,9 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
     film = VIDEO.search(name) is not None
     unit = OTHER_PIXELS.get(name, LATENT_PIXELS)
     side = config.get("sample_height", config.get("sample_size"))
+    if SOUND.search(name):
+        known = isinstance(side, int) and 1 <= side <= 2**20
+        return _sounds(file, text, side if known else USUAL_STEPS)
     size = side if isinstance(side, int) and 1 <= side <= 2048 else 0
     frames = config.get("sample_frames") if "temporal_compression_ratio" in config else None
     timed = isinstance(frames, int) and 1 <= frames <= 10_000
@@ -220,6 +228,19 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
         longest=None,
         assumed=film and not (size and timed),
         notes=taken_for_granted(config),
+    )
+
+
+def _sounds(file: Path, text: bytes, steps: int) -> Model:
+    """Return a denoiser of sounds, whose sequence is latents along time."""
+    return Model(
+        pairs=(("diffusers", str(file)),),
+        digest=store.digest(text),
+        has_sequence=True,
+        has_image=False,
+        usual=Inputs(sequence_length=steps),
+        longest=None,
+        assumed=False,
     )
 
 
