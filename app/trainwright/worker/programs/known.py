@@ -14,8 +14,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 LARGEST = 1 << 22
 """Elements of a tensor that is followed; assumed: as many as a mask of 2,048 tokens has."""
-_MADE = {"arange", "zeros", "ones", "full", "new_zeros", "new_ones", "new_full",
-         "scalar_tensor"}  # fmt: skip
+_MADE = {"arange", "zeros", "ones", "full", "new_zeros", "new_ones", "new_full"}
 """Operators whose result depends on no tensor's content."""
 
 _forgotten: list[Any] = []
@@ -116,8 +115,6 @@ def _counts(name: str, args: Any, kwargs: Any) -> bool:
         return (dtype is None or not dtype.is_floating_point) and all(
             isinstance(each, int) for each in args
         )
-    if name == "scalar_tensor":
-        return dtype is not None and not dtype.is_floating_point
     if name.startswith("new_"):
         dtype, args = dtype or args[0].dtype, args[1:]
     if name == "full" and dtype is None and isinstance(args[1], int):

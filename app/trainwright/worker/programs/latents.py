@@ -250,12 +250,6 @@ def _numbers(frames: int) -> "Feed":
     return lambda scene: known.whole([*range(frames)])
 
 
-def _seen_slots(scene: Scene) -> torch.Tensor:
-    """Return which slots of Qwen-Image 2.1's row are of the image: one for four of its tokens."""
-    slots = scene.places // 4
-    return known.whole([[False] * scene.text + [True] * slots] * scene.batch)
-
-
 def _padding(scene: Scene) -> torch.Tensor | None:
     """Return which pixels of the canvas are no image, the same for all samples."""
     if not scene.config.get("concat_padding_mask"):
@@ -388,7 +382,6 @@ FEEDS: dict[str, Feed] = {
     "crop_coords": lambda scene: scene.vector(2),
     "class_labels": _classes,
     "added_cond_kwargs": _added,
-    "img_mask": _seen_slots,
     "indices_latents": lambda scene: known.whole([*range(scene.canvas.frames)]),
     **{f"latents_{name}": _before(frames) for name, frames in HISTORY.items()},
     **{f"indices_latents_{name}": _numbers(frames) for name, frames in HISTORY.items()},
