@@ -86,7 +86,8 @@ def _characters(model: Any, inputs: Forms) -> int:
     """Return the characters of what a short trial hears, for connectionist classification; or 0."""
     if not type(model).__name__.endswith(_CTC):
         return 0
-    scores = getattr(_tried(model, inputs), "logits", None)
+    with torch.device("cpu"):  # where the library draws which layers it drops
+        scores = getattr(_tried(model, inputs), "logits", None)
     return 0 if scores is None else max(1, scores.shape[1] // STEPS_A_CHARACTER)
 
 

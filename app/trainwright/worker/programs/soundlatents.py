@@ -100,7 +100,5 @@ def feed(model: Any, usual: Usual, sound: Sound) -> dict[str, Any]:
     """Return the arguments of forward."""
     taken = inspect.signature(model.forward).parameters.values()
     given = [each for each in taken if each.name in FORMS]
-    given = [
-        e for e in given if e.default is e.empty or e.name in ALWAYS or usual.gives(e.name)
-    ]
+    given = [e for e in given if e.default is e.empty or e.name in ALWAYS or usual.gives(e.name)]
     return {each.name: FORMS[each.name](sound) for each in given}
