@@ -40,8 +40,9 @@ VIDEO = re.compile("3D|Video|Motion|SpatioTemporal|I2VGen")
 
 SOUND = re.compile("1D|Audio")
 """Classes of diffusers that denoise sounds; ``worker/programs/soundlatents.py`` has the same."""
-USUAL_STEPS = 1024
-"""Latents of a sound whose config gives none: the default of ``StableAudioDiTModel``, 47 s."""
+USUAL_STEPS, MOST_STEPS = 1024, 2**20
+"""Latents of a sound whose config gives none: the default of ``StableAudioDiTModel``, 47 s. The
+most that is believed is assumed."""
 
 COUNT_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta")
 """Model types whose position table has a padding entry (``create_position_ids_from_input_ids``)."""
@@ -210,8 +211,8 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
     unit = OTHER_PIXELS.get(name, LATENT_PIXELS)
     side = config.get("sample_height", config.get("sample_size"))
     if SOUND.search(name):
-        known = isinstance(side, int) and 1 <= side <= 2**20
-        return _sounds(file, text, side if known else USUAL_STEPS)
+        steps = side if isinstance(side, int) and 1 <= side <= MOST_STEPS else USUAL_STEPS
+        return _sounds(file, text, steps)
     size = side if isinstance(side, int) and 1 <= side <= 2048 else 0
     frames = config.get("sample_frames") if "temporal_compression_ratio" in config else None
     timed = isinstance(frames, int) and 1 <= frames <= 10_000
