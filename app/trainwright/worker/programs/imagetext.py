@@ -80,7 +80,8 @@ def _seen(model: Any, config: Any, pixels: int, path: str) -> Seen:
     vision = getattr(config, "vision_config", None)
     size = getattr(vision, "image_size", 0)
     size = size[0] if isinstance(size, (list, tuple)) and size else size
-    pixels = pixels or (size if isinstance(size, int) and size else USUAL)
+    size = size if isinstance(size, int) else 0
+    pixels = pixels or size or USUAL
     if config.model_type in GRIDS:
         return _grid(vision, pixels, path)
     if config.model_type == "llama4":
