@@ -165,8 +165,8 @@ INTERNVL = {
     "image_token_id": 90, "image_seq_length": 16,
     "text_config": TINY["text_config"] | {"model_type": "qwen2"},
     "vision_config": {
-        "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "image_size": [112, 112],
-        "num_attention_heads": 2, "patch_size": [14, 14],
+        "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "image_size": [112, 112], "patch_size": [14, 14],
     },
 }  # fmt: skip
 
