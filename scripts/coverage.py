@@ -60,6 +60,10 @@ DENOISER_SIZES: dict[str, dict[str, Any]] = {
     "HunyuanDiT2DModel": {
         "in_channels": 4, "patch_size": 2, "sample_size": 128, "hidden_size": 1408,
     },
+    "HunyuanVideoFramepackTransformer3DModel": {
+        "has_clean_x_embedder": True, "has_image_proj": True,
+        "image_condition_type": "latent_concat",
+    },
     "LatteTransformer3DModel": {
         "in_channels": 4, "out_channels": 8, "patch_size": 2, "attention_head_dim": 72,
         "cross_attention_dim": 1152, "caption_channels": 4096, "norm_type": "ada_norm_single",

@@ -125,13 +125,13 @@ def _adapters(plan: Plan, settings: FullSettings, replaced: Replacements) -> dic
     found: dict[str, Any] = {}
     if plan.workload.low_rank:
         lora = plan.workload.lora or Lora()
+        targets = configs.adapted(plan, "axolotl", experts=False)
         found = {
             "adapter": "qlora" if quantization == "nf4" else "lora",
             "lora_r": lora.rank,
             "lora_alpha": round(lora.alpha),
             "lora_dropout": lora.dropout,
-            **({"lora_target_modules": list(lora.named)} if lora.named else {}),
-            **({} if lora.named else {"lora_target_linear": True}),
+            **({"lora_target_modules": targets} if targets else {"lora_target_linear": True}),
         }
         if lora.variant != "lora":
             found[f"peft_use_{lora.variant}"] = True

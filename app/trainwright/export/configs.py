@@ -10,10 +10,11 @@ from trainwright.export.header import Reasons, header
 from trainwright.export.learning import learning_rate
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
+from trainwright.plan.model import model_in
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
 from trainwright.profile.hub import HUB
-from trainwright.workload import FullSettings
+from trainwright.workload import FullSettings, Lora
 from trainwright.yamltext import dump
 
 ADAPTED = ("pretrain", "full", "lora", "qlora")
@@ -63,6 +64,19 @@ def length(plan: Plan) -> int:
         return plan.workload.inputs.sequence_length
     preset = presets.find(plan.model.preset) if plan.model.preset is not None else None
     return preset.sequence_length if preset is not None and preset.sequence_length else 1024
+
+
+def adapted(plan: Plan, target: str, *, experts: bool) -> list[str]:
+    """Return the layers to adapt; none for all linear ones.
+
+    Raises:
+        UserError: all are meant, and the tool would take some that the plan leaves alone: what
+            PEFT refuses to adapt, or ``experts`` where it takes them for linear layers.
+    """
+    named = (plan.workload.lora or Lora()).named
+    if not named and ((model := model_in(plan)).refused or (experts and model.mixed)):
+        raise UserError.of("export.spared-layers", name=target, key="workload.lora.targets")
+    return list(named)
 
 
 def rate(plan: Plan, settings: FullSettings) -> float:

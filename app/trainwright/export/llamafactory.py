@@ -122,12 +122,13 @@ def _adapters(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         found: dict[str, Any] = {"finetuning_type": "full"}
     else:
         lora = plan.workload.lora or Lora()
+        targets = configs.adapted(plan, "LLaMA-Factory", experts=False)
         found = {
             "finetuning_type": "lora",
             "lora_rank": lora.rank,
             "lora_alpha": round(lora.alpha),
             "lora_dropout": lora.dropout,
-            "lora_target": ",".join(lora.named) or "all",
+            "lora_target": ",".join(targets) or "all",
         }
         if lora.variant != "lora":
             found[f"use_{lora.variant}"] = True

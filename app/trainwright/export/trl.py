@@ -8,8 +8,8 @@ from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
 from trainwright.export.lost import Replacements, carried, lost
 from trainwright.export.write import Files
-from trainwright.messages import Language, Message, UserError
-from trainwright.plan.model import USUAL_PROMPT, mixes_experts
+from trainwright.messages import Language, Message
+from trainwright.plan.model import USUAL_PROMPT
 from trainwright.plan.question import USUAL_COMPLETION
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings, Lora, Rollout
@@ -205,14 +205,12 @@ def _adapters(plan: Plan, settings: FullSettings, replaced: Replacements) -> dic
     found: dict[str, Any] = {}
     if plan.workload.low_rank:
         lora = plan.workload.lora or Lora()
-        if not lora.named and mixes_experts(plan):
-            raise UserError.of("export.mixture-targets", name="TRL", key="workload.lora.targets")
         found = {
             "use_peft": True,
             "lora_r": lora.rank,
             "lora_alpha": round(lora.alpha),
             "lora_dropout": lora.dropout,
-            "lora_target_modules": list(lora.named) or "all-linear",
+            "lora_target_modules": configs.adapted(plan, "TRL", experts=True) or "all-linear",
         }
         if lora.variant != "lora":
             found[f"use_{lora.variant}"] = True

@@ -11,7 +11,6 @@ from trainwright.export.header import Reasons
 from trainwright.export.lost import Replacements, carried, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
-from trainwright.plan.model import mixes_experts
 from trainwright.plan.schema import Plan
 from trainwright.quoting import python_file, quoted
 from trainwright.workload import FullSettings, Lora
@@ -155,17 +154,14 @@ def adapters(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     """Return the arguments of ``FastLanguageModel.get_peft_model``, beside the model.
 
     Raises:
-        UserError: all layers of a mixture are meant, which PEFT takes for its experts too.
+        UserError: all layers are meant, and PEFT would take some that the plan leaves alone.
     """
     lora = plan.workload.lora or Lora()
-    if not lora.named and mixes_experts(plan):
-        values = {"name": "unsloth", "key": "workload.lora.targets"}
-        raise UserError.of("export.mixture-targets", **values)
     found = {
         "r": lora.rank,
         "lora_alpha": round(lora.alpha),
         "lora_dropout": lora.dropout,
-        "target_modules": list(lora.named) or "all-linear",
+        "target_modules": configs.adapted(plan, "unsloth", experts=True) or "all-linear",
         "use_gradient_checkpointing": _checkpointing(settings),
     }
     if lora.variant != "lora":

@@ -38,8 +38,18 @@ with the frames of CogVideoX, which fit those that count 4, 6 or 8 frames for a 
 VIDEO = re.compile("3D|Video|Motion|SpatioTemporal|I2VGen")
 """Classes of diffusers that denoise videos; ``worker/programs/latents.py`` has the same."""
 
+SOUND = re.compile("1D|Audio")
+"""Classes of diffusers that denoise sounds; ``worker/programs/soundlatents.py`` has the same."""
+USUAL_STEPS, MOST_STEPS = 1024, 2**20
+"""Latents of a sound whose config gives none: the default of ``StableAudioDiTModel``, 47 s. The
+most that is believed is assumed."""
+
 COUNT_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta")
 """Model types whose position table has a padding entry (``create_position_ids_from_input_ids``)."""
+
+REFUSED_BY_PEFT = ("falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h")
+"""Model types with linear layers that PEFT refuses to adapt; ``worker/programs/adapters.py`` has
+the same."""
 
 CODE_NOT_RUN = Message.of("plan.note.code-not-run")
 
@@ -69,6 +79,11 @@ class Model:
     """Of presets: the fewest pixels a side, and what the pixels are multiples of."""
     config: str = ""
     """The text of its ``config.json``; empty where it has none."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether PEFT refuses to adapt some of its linear layers."""
+        return bool(self.config) and json.loads(self.config).get("model_type") in REFUSED_BY_PEFT
 
     @property
     def generates(self) -> bool:
@@ -195,6 +210,9 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
     film = VIDEO.search(name) is not None
     unit = OTHER_PIXELS.get(name, LATENT_PIXELS)
     side = config.get("sample_height", config.get("sample_size"))
+    if SOUND.search(name):
+        steps = side if isinstance(side, int) and 1 <= side <= MOST_STEPS else USUAL_STEPS
+        return _sounds(file, text, steps)
     size = side if isinstance(side, int) and 1 <= side <= 2048 else 0
     frames = config.get("sample_frames") if "temporal_compression_ratio" in config else None
     timed = isinstance(frames, int) and 1 <= frames <= 10_000
@@ -211,6 +229,19 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
         longest=None,
         assumed=film and not (size and timed),
         notes=taken_for_granted(config),
+    )
+
+
+def _sounds(file: Path, text: bytes, steps: int) -> Model:
+    """Return a denoiser of sounds, whose sequence is latents along time."""
+    return Model(
+        pairs=(("diffusers", str(file)),),
+        digest=store.digest(text),
+        has_sequence=True,
+        has_image=False,
+        usual=Inputs(sequence_length=steps),
+        longest=None,
+        assumed=False,
     )
 
 
@@ -272,9 +303,9 @@ def _skipped(config: dict[str, Any]) -> int:
     return padding + 1
 
 
-def mixes_experts(plan: Plan) -> bool:
-    """Return whether a plan's model may be a mixture of experts."""
-    return model_of(plan.model, plan.workload.task, plan.workload.inputs).mixed
+def model_in(plan: Plan) -> Model:
+    """Return the model of a plan, as ``model_of`` does."""
+    return model_of(plan.model, plan.workload.task, plan.workload.inputs)
 
 
 def _python(source: PythonSource, given: Inputs) -> Model:

@@ -8,7 +8,7 @@ from trainwright.catalog import GpuRecord
 from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
 from trainwright.plan.method import method
-from trainwright.plan.model import USUAL_ANSWER, USUAL_PROMPT, Model, model_of
+from trainwright.plan.model import USUAL_ANSWER, USUAL_PROMPT, Model, model_in
 from trainwright.plan.schema import Plan
 from trainwright.plan.staging import check_stages
 from trainwright.profile import windows
@@ -42,7 +42,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         UserError: the model is unknown, its file is missing or no model, or the task or
             the inputs do not suit it.
     """
-    model = model_of(plan.model, plan.workload.task, plan.workload.inputs)
+    model = model_in(plan)
     inputs, notes = _inputs(plan, model)
     if plan.workload.routing is not None and not model.mixed:
         raise UserError.of("plan.no-experts", key="workload.routing")
@@ -59,7 +59,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         channels_last=settings.channels_last,
         checkpointing="selective" if settings.checkpointing == "selective" else "none",
         quantization=_traced_quantization(settings, workload.trains),
-        lora=(adapters.rank, adapters.targets if model.mixed else adapters.named),
+        lora=(adapters.rank, adapters.targets if model.mixed or model.refused else adapters.named),
         image_size=inputs.image_size or 0,
         frames=inputs.frames or 0,
         images=inputs.images or 0,

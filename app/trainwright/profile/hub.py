@@ -8,6 +8,7 @@ HUB: Mapping[str, str] = {
     "deepseek-v2-lite": "deepseek-ai/DeepSeek-V2-Lite",
     "deberta-v3-base": "microsoft/deberta-v3-base",
     "deberta-v3-large": "microsoft/deberta-v3-large",
+    "falcon-7b": "tiiuae/falcon-7b",
     "falcon-h1-0.5b": "tiiuae/Falcon-H1-0.5B-Base",
     "gpt-oss-20b": "openai/gpt-oss-20b",
     "gpt2": "openai-community/gpt2",

@@ -19,6 +19,13 @@ from trainwright.workload.weightfiles import config_of
 
 LEFT_TO_PEFT = ("trl-sft", "trl-dpo", "trl-reward", "trl-grpo", "script", "peft")
 """Kinds whose tool hands no layers to PEFT where the file names none."""
+FUSED = {
+    **dict.fromkeys(("q_proj", "k_proj", "v_proj"), "query_key_value"),
+    **dict.fromkeys(("gate_proj", "up_proj"), "dense_h_to_4h"),
+    **{"o_proj": "dense", "down_proj": "dense_4h_to_h"},
+}
+FUSED_TYPES = ("falcon", "gpt_neox")
+"""Layers that LitGPT switches one by one, as transformers names them in these model types."""
 TARGETS = ("query", "key", "value", "attention", "mlp", "head")
 """Parts of a block that some tools switch one by one."""
 
@@ -94,10 +101,17 @@ def targets_of(facts: Facts, model: Mapping[str, Any] | None) -> list[str]:
     if (given := facts.value("targets")) is not None:
         return [*given]
     if parts := [name for part in TARGETS for name in facts.value(f"{part}_targets", ())]:
-        return parts
+        return _as_named(parts, model)
     if facts.kinds.isdisjoint(LEFT_TO_PEFT) or model is None:
         return []
     return [*DEFAULTS.get(_model_type(model) or "", ())]
+
+
+def _as_named(parts: list[str], model: Mapping[str, Any] | None) -> list[str]:
+    """Return the layers of a block by the names that they have in the model."""
+    if model is None or _model_type(model) not in FUSED_TYPES:
+        return parts
+    return list(dict.fromkeys(FUSED.get(name, name) for name in parts))
 
 
 def _model_type(model: Mapping[str, Any]) -> str | None:

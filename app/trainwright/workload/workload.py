@@ -124,8 +124,8 @@ class Lora(Frozen):
     rank: Annotated[int, Field(ge=1, le=4096)] = 16
     alpha: Annotated[float, Field(gt=0, le=1e6)] = 32
     targets: tuple[str, ...] = ()
-    """Names of linear layers; empty means every linear layer except the output head, and except
-    the experts of a mixture. ``all-linear`` alone means what PEFT makes of it."""
+    """Names of linear layers; empty means every linear layer except the output head, the experts of
+    a mixture and what PEFT refuses to adapt. ``all-linear`` alone means what PEFT makes of it."""
     variant: Literal["lora", "rslora", "dora"] = "lora"
     """rslora scales by alpha / sqrt(rank), at no cost; dora trains a magnitude an output."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0

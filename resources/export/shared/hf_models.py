@@ -137,19 +137,27 @@ EXPERTS = {"gate", "gate_proj", "up_proj", "down_proj", "w1", "w2", "w3"}
 """What PEFT takes for the experts of a mixture and their router."""
 
 
+REFUSING = ("falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h")
+REFUSED = {"out_proj", "conv1d"}
+"""Model types with layers that PEFT 0.21 refuses to adapt, and those layers."""
+
+
 def _usual(model: Any) -> str | list[str]:
-    """Return every linear layer but the head, and but the experts of a mixture.
+    """Return every linear layer but the head, the experts of a mixture and what PEFT refuses.
 
     "all-linear" would adapt stacked experts too, through a copy of all of them at every use.
     """
-    if not any(type(module).__name__.endswith("Experts") for module in model.modules()):
+    spared = REFUSED if model.config.model_type in REFUSING else set()
+    if any(type(module).__name__.endswith("Experts") for module in model.modules()):
+        spared = spared | EXPERTS
+    if not spared:
         return "all-linear"
     head = model.get_output_embeddings()
     named = ((name.rpartition(".")[2], module) for name, module in model.named_modules())
     linear = {
         name for name, module in named if isinstance(module, torch.nn.Linear) and module is not head
     }
-    return sorted(linear - EXPERTS)
+    return sorted(linear - spared)
 
 
 def prompted(model: Any, task: str, tokens: int) -> Any:

@@ -275,9 +275,18 @@ def test_all_linear_layers_of_a_mixture_are_not_left_to_trl():
     mixture = plan("mixtral-8x7b", "lora")
     with pytest.raises(UserError) as caught:
         export.files("trl", mixture, settings(precision="bf16-mixed"), {}, "en")
-    assert caught.value.message.id == "export.mixture-targets"
+    assert caught.value.message.id == "export.spared-layers"
     named = plan("mixtral-8x7b", "lora", workload=LORA)
     assert export.files("trl", named, settings(precision="bf16-mixed"), {}, "en")
+
+
+@pytest.mark.parametrize("target", [*TRAINERS, "unsloth"])
+def test_all_linear_layers_are_not_asked_for_where_peft_refuses_some(target: str) -> None:
+    """PEFT raises a ValueError for all-linear of these (tuners_utils.py)."""
+    hybrid = plan("falcon-h1-0.5b", "lora")
+    with pytest.raises(UserError) as caught:
+        export.files(target, hybrid, settings(precision="bf16-mixed"), {}, "en")
+    assert caught.value.message.id == "export.spared-layers"
 
 
 def test_all_linear_is_written_as_each_tool_has_it():

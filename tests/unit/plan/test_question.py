@@ -231,6 +231,25 @@ def test_a_model_of_images_takes_a_size_and_no_length(
     assert "sequence_length" in refusal(asked.model_copy(update={"workload": longer}))
 
 
+@pytest.mark.parametrize(
+    ("fields", "length"),
+    [
+        # transformers 5.24: Fuyu's vocabulary is its text part's, and images are cut into tokens.
+        ({"model_type": "fuyu", "architectures": ["FuyuForCausalLM"], "image_size": 300,
+          "text_config": {"vocab_size": 262144}}, 2048),
+        ({"_class_name": "StableAudioDiTModel", "sample_size": 512}, 512),
+        ({"_class_name": "LongCatAudioDiTTransformer"}, 1024),
+    ],
+)  # fmt: skip
+def test_a_model_of_text_or_sounds_takes_a_length_and_no_size(
+    tmp_path: Path, fields: dict[str, Any], length: int
+) -> None:
+    asked = config(tmp_path, fields)
+    assert ask(asked).inputs == Inputs(sequence_length=length)
+    sized = asked.workload.model_copy(update={"inputs": Inputs(image_size=64)})
+    assert "image_size" in refusal(asked.model_copy(update={"workload": sized}))
+
+
 @pytest.mark.parametrize("path", ["nothing/here", "a\0b"])
 def test_a_missing_configuration_names_the_path(path: str) -> None:
     assert "no such file" in refusal(plan(model={"hf": path}, workload__inputs=None))

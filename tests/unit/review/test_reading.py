@@ -2,6 +2,7 @@
 
 import json
 import operator
+import re
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,8 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"t.yaml": TUNE}, {"workload.lora.targets": ("q_proj", "o_proj", "gate_proj", "up_proj",
                                                   "down_proj")}),
     ({"l.yaml": LITGPT}, {"workload.lora.targets": ("q_proj", "k_proj")}),
+    ({"l.yaml": re.sub("checkpoint_dir: .*", "checkpoint_dir: tiiuae/falcon-7b", LITGPT)},
+     {"model.preset": "falcon-7b", "workload.lora.targets": ("query_key_value",)}),
     ({"m.sh": MEGATRON}, {"settings.micro_batch": 3, "workload.inputs.sequence_length": 2048,
                           "settings.checkpointing": "selective",
                           "workload.effective_batch": 12}),

@@ -4,7 +4,8 @@ JOINT = {"kernel": "math", "image_size": 64}
 FILM = {"kernel": "math", "image_size": 64, "frames": 9}
 BUILT = {"built": True}
 """The real step is of a model that diffusers builds with its memory."""
-SHORT, ONE = (8, 0), (2, 0)
+SOUND = {"kernel": "math"}
+SHORT, ONE, STEPS = (8, 0), (2, 0), (4, 96)
 HEADS = {"attention_head_dim": 32, "num_attention_heads": 4}
 WAN = {
     "in_channels": 4, "out_channels": 4, "text_dim": 96, "freq_dim": 64, "ffn_dim": 256,
@@ -75,6 +76,29 @@ CASES = {
         "_class_name": "WanVACETransformer3DModel", **WAN, "vace_layers": [0, 2],
         "vace_in_channels": 8,
     }, FILM, ONE),
+    "framepack": ({
+        "_class_name": "HunyuanVideoFramepackTransformer3DModel", "in_channels": 4,
+        "out_channels": 4, "num_layers": 2, "num_single_layers": 2, "num_refiner_layers": 1,
+        "text_embed_dim": 96, "pooled_projection_dim": 32, "rope_axes_dim": [8, 12, 12],
+        "image_condition_type": "latent_concat", "has_clean_x_embedder": True,
+        "has_image_proj": True, "image_proj_dim": 48, **HEADS,
+    }, FILM, ONE),
+    "stable-audio": ({
+        "_class_name": "StableAudioDiTModel", "in_channels": 8, "out_channels": 8,
+        "num_layers": 3, "num_key_value_attention_heads": 2, "cross_attention_dim": 96,
+        "cross_attention_input_dim": 96, "global_states_input_dim": 48, "time_proj_dim": 64,
+        **HEADS,
+    }, SOUND, STEPS),
+    "ace-step": ({
+        "_class_name": "AceStepTransformer1DModel", "in_channels": 24,
+        "audio_acoustic_hidden_dim": 8, "hidden_size": 128, "intermediate_size": 256,
+        "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "head_dim": 32,
+    }, SOUND, STEPS),
+    "longcat-audio": ({
+        "_class_name": "LongCatAudioDiTTransformer", "dit_dim": 128, "dit_depth": 3,
+        "dit_heads": 4, "dit_text_dim": 96, "latent_dim": 8,
+    }, SOUND | BUILT, STEPS),
     "hunyuan-video": ({
         "_class_name": "HunyuanVideoTransformer3DModel", "in_channels": 4, "out_channels": 4,
         "num_layers": 2, "num_single_layers": 2, "num_refiner_layers": 1, "text_embed_dim": 96,

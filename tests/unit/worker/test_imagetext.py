@@ -151,6 +151,37 @@ def test_tiles_are_those_of_the_processor(imagetext):
     assert {side: len(one["pixel_values"][0]) for side, one in made.items()} == TILES
 
 
+def test_pieces_are_those_of_internvls_processor(imagetext):
+    name = "transformers.models.got_ocr2.image_processing_pil_got_ocr2"
+    processor = importlib.import_module(name).GotOcr2ImageProcessorPil(crop_to_patches=True)
+    for pixels in (100, 383, 384, 543, 544, 800, 814, 815, 1100, 3000):
+        options = {"patch_size": {"height": 384, "width": 384}}
+        cut = processor.get_number_of_image_patches(pixels, pixels, options)
+        assert imagetext._pieces(pixels, 384) == cut
+
+
+INTERNVL = {
+    "model_type": "internvl", "architectures": ["InternVLForConditionalGeneration"],
+    "image_token_id": 90, "image_seq_length": 16,
+    "text_config": TINY["text_config"] | {"model_type": "qwen2"},
+    "vision_config": {
+        "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "image_size": [112, 112], "patch_size": [14, 14],
+    },
+}  # fmt: skip
+
+
+def test_internvl_takes_the_images_and_the_tokens_that_it_is_given(build):
+    subject = build(INTERNVL, image_size=224, images=1)
+    given = subject.batch(2, 128).inputs
+    assert given["pixel_values"].shape == (2 * 5, 3, 112, 112)
+    own = transformers.InternVLForConditionalGeneration(subject.config)
+    with torch.no_grad():  # the class compares the tokens with what its images become
+        scores = own(**given).logits
+    assert scores.shape == (2, 128, 100)
+    assert (given["input_ids"] == 90).sum() == 2 * 5 * INTERNVL["image_seq_length"]
+
+
 def test_tokens_of_scaled_images_are_those_of_the_configuration(build):
     shallow = {part: GEMMA_3[part] | {"num_hidden_layers": 1, "hidden_size": 64,
                                       "num_attention_heads": 4, "head_dim": 16}

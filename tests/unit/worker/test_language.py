@@ -42,6 +42,7 @@ PUBLISHED = {
     "phi-3.5-mini": 3_821_079_552,
     "phi-4": 14_659_507_200,
     "lfm2-1.2b": 1_170_340_608,
+    "falcon-7b": 7_217_189_760 - 65_024 * 4544,  # and so do these
     "falcon-h1-0.5b": 521_411_104,
     # Paper, table 2: 86 M and 98 M, 304 M and 131 M; with the pooler and head of two classes.
     "deberta-v3-base": 184_423_682,

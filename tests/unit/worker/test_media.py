@@ -220,6 +220,38 @@ def test_what_a_paper_does_not_train_is_not_trained(build):
     assert fixed == {n for n, _ in speech.named_parameters() if ".feature_extractor." in n}
 
 
+SPELLING = {"vocab_size": 32, "pad_token_id": 0, "ctc_loss_reduction": "sum",
+            "ctc_zero_infinity": True}  # fmt: skip
+SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+         "intermediate_size": 64}  # fmt: skip
+PARAKEET = SPELLING | {
+    "model_type": "parakeet_ctc", "architectures": ["ParakeetForCTC"],
+    "encoder_config": SMALL | {"num_mel_bins": 16, "subsampling_conv_channels": 8},
+}  # fmt: skip
+WAV2VEC2_BERT = SPELLING | SMALL | {
+    "model_type": "wav2vec2-bert", "architectures": ["Wav2Vec2BertForCTC"],
+    "output_hidden_size": 32, "feature_projection_input_dim": 16,
+    "conv_depthwise_kernel_size": 3, "apply_spec_augment": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fields", [PARAKEET, WAV2VEC2_BERT], ids=["parakeet", "wav2vec2-bert"])
+def test_a_class_that_spells_what_it_hears_has_the_loss_of_its_own_class(build, tmp_path, fields):
+    transformers = importlib.import_module("transformers")
+    (tmp_path / "config.json").write_text(json.dumps(fields))
+    subject = build({"hf": str(tmp_path / "config.json")})
+    batch = subject.batch(2, 96)
+    kind = getattr(transformers, fields["architectures"][0])
+    with torch.device("cpu"):
+        own = kind(kind.config_class.from_dict(fields)).eval()
+        heard = {name: torch.randn(value.shape) for name, value in batch.inputs.items()}
+        labels = torch.ones(batch.labels.shape, dtype=torch.int64)
+        whole = torch.ones(heard["input_features"].shape[:2], dtype=torch.int64)
+        output = own(**heard, attention_mask=whole, labels=labels)
+    assert labels.shape[1] > 1
+    assert subject.loss(output, labels, 1.0).item() == pytest.approx(output.loss.item(), rel=1e-5)
+
+
 def test_losses_of_reinforcement_learning_reach_their_own_networks_alone(build, monkeypatch):
     torch.manual_seed(0)
     subject = build({"builtin": "sac-mlp"})

@@ -188,6 +188,7 @@ def test_standard_output_carries_the_protocol_only(tmp_path):
     [
         ({"builtin": "deeplabv3plus-r50"}, {"points": [(1, 0)]}, "worker.one-value"),
         ({"timm": "vit_tiny_patch16_224"}, {"points": [(2, 0)]}, "worker.image-patches"),
+        ({"timm": "bat_resnext26ts"}, {"points": [(2, 0)]}, "worker.image-refused"),
         ({"torchvision": "ssd300_vgg16"}, {"points": [(2, 0)]}, "worker.torchvision-unknown"),
     ],
 )

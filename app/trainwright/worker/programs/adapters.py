@@ -45,8 +45,8 @@ def add_lora(
         model: changed in place.
         rank: of the adapters.
         targets: last parts of module names; empty means every linear layer but the head, and
-            in a mixture of experts but those that PEFT takes for experts; ``all-linear`` means
-            what PEFT makes of it.
+            but those that PEFT takes for experts, or refuses to adapt; ``all-linear`` means what
+            PEFT makes of it.
         head: the output head, never adapted unless it is named.
         dora: whether each output has a trained magnitude.
         dropout: whether the adapters' input is dropped out.
@@ -59,14 +59,14 @@ def add_lora(
     model.requires_grad_(False)
     if named := sorted(experts.converted(model).intersection(targets)):
         raise Refusal("worker.adapted-experts", targets=", ".join(named))
-    mixed = experts.PROJECTIONS if experts.fused(model) and not targets else frozenset()
+    spared = frozenset() if targets else _spared(model)
     if tuple(targets) == ALL_LINEAR:
         _check_routers(model)
         targets = ()
     found = [
         (name, module)
         for name, module in linears(model)
-        if _adapted(name.rpartition(".")[2], module is head, targets, mixed)
+        if _adapted(name.rpartition(".")[2], module is head, targets, spared)
     ]
     _check_by_weight(model, [name.rpartition(".")[2] for name, _ in found])
     for name, module in found:
@@ -78,6 +78,17 @@ def add_lora(
 
 def _adapted(name: str, is_head: bool, targets: Sequence[str], without: Collection[str]) -> bool:
     return name in targets if targets else not is_head and name not in without
+
+
+def _spared(model: nn.Module) -> frozenset[str]:
+    """Return names of layers that have no adapters where nobody names them."""
+    return (experts.PROJECTIONS if experts.fused(model) else frozenset()) | _refused(model)
+
+
+def _refused(model: nn.Module) -> frozenset[str]:
+    """Return names of layers that PEFT refuses to adapt."""
+    kind = getattr(getattr(model, "config", None), "model_type", None)
+    return frozenset(BY_WEIGHT if kind in BY_WEIGHT_TYPES else ())
 
 
 def _check_routers(model: nn.Module) -> None:
@@ -97,12 +108,12 @@ def _check_by_weight(model: nn.Module, names: Collection[str]) -> None:
     Raises:
         Refusal: it does not; names the layers of theirs that it would adapt.
     """
-    kind = getattr(getattr(model, "config", None), "model_type", None)
-    refused = sorted(set(names).intersection(BY_WEIGHT)) if kind in BY_WEIGHT_TYPES else []
-    if refused:
-        rest = ", ".join(sorted(set(names).difference(BY_WEIGHT)))
+    if refused := sorted(_refused(model).intersection(names)):
         raise Refusal(
-            "worker.adapted-by-weight", family=kind, refused=", ".join(refused), rest=rest or "-"
+            "worker.adapted-by-weight",
+            family=str(model.config.model_type),  # type: ignore[union-attr]
+            refused=", ".join(refused),
+            rest=", ".join(sorted(set(names).difference(refused))) or "-",
         )
 
 

@@ -17,7 +17,7 @@ import torch
 from autocast import tensors
 from detection import BOXES
 from refusal import Refusal
-from speech import STEPS_A_CHARACTER
+from speech import STEPS_A_CHARACTER, ctc_loss
 from subject import Subject
 from torch import nn
 
@@ -36,6 +36,7 @@ FRAMES = 2
 """Images of a sample that is a pair or a video whose configuration gives no number; assumed."""
 WORDS = 16
 """Tokens of the text of a sample that is planned as an image; assumed: a short prompt."""
+_CTC = "ForCTC"
 _TRIALS = 48
 """Choices of forms that are tried; assumed."""
 _SHORT = (5, 40)
@@ -53,21 +54,23 @@ def subject(model: nn.Module, spec: dict[str, Any], facts: dict[str, Any]) -> Su
     if "return_loss" in taken:
         model.forward = partial(model.forward, return_loss=True)
     inputs, own = _found(model, config, spec)
+    characters = 0 if own else _characters(model, inputs)
 
     def batch(size: int, length: int) -> step.Batch:
         given = {name: form(size, length) for name, form in inputs.items()}
-        return step.Batch(given, torch.zeros((size,), dtype=torch.int64))
+        written = (max(1, length * characters // _SHORT[1]),) if characters else ()
+        return step.Batch(given, torch.ones((size, *written), dtype=torch.int64))
 
     if hasattr(config, "use_cache"):
         config.use_cache = False
     return Subject(
         model,
         batch,
-        step.own_loss if own else squares,
+        step.own_loss if own else ctc_loss if characters else squares,
         facts | ({"image_size": _side(config, spec)} if _sees(inputs) else {}),
         config=config,
         fixed=tuple(p for p in model.parameters() if not p.requires_grad),
-        assumed=_assumed(model, inputs, own),
+        assumed=_assumed(model, inputs, own or bool(characters)),
     )
 
 
@@ -77,6 +80,15 @@ def _assumed(model: Any, inputs: Forms, own: bool) -> dict[str, int]:
     alone = "input_ids" in inputs and bool(seen) and not _sees(inputs)
     said = {"profile.assumed.no-loss": not own, "profile.assumed.text-alone": alone}
     return {id: 1 for id, true in said.items() if true}
+
+
+def _characters(model: Any, inputs: Forms) -> int:
+    """Return the characters of what a short trial hears, for connectionist classification; or 0."""
+    if not type(model).__name__.endswith(_CTC):
+        return 0
+    with torch.device("cpu"):  # where the library draws which layers it drops
+        scores = getattr(_tried(model, inputs), "logits", None)
+    return 0 if scores is None else max(1, scores.shape[1] // STEPS_A_CHARACTER)
 
 
 def squares(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
@@ -99,7 +111,8 @@ def _found(model: Any, config: Any, spec: dict[str, Any]) -> tuple[Forms, bool]:
         Refusal: none of what is known here lets it run, or compute the loss that it has.
     """
     forms = dict(_forms(config, spec))
-    marks = list(_choices(_labels(model, config, spec)))
+    spells = type(model).__name__.endswith(_CTC)  # torch computes its loss of known lengths only
+    marks = [] if spells else list(_choices(_labels(model, config, spec)))
     choices = [
         inputs
         for names in dict.fromkeys(map(tuple, _tiers(model, forms)))
@@ -108,6 +121,8 @@ def _found(model: Any, config: Any, spec: dict[str, Any]) -> tuple[Forms, bool]:
     for inputs in choices:
         if not _ran(output := _tried(model, inputs)):
             continue
+        if spells:
+            return inputs, False
         if getattr(output, "loss", None) is not None:
             return inputs, True
         judged = [(each, _tried(model, inputs | each)) for each in marks]

@@ -13,6 +13,7 @@ from typing import Any
 import blame
 import latents
 import pipelines
+import soundlatents
 import step
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -46,11 +47,15 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     except Exception as error:
         found = blame.of_key(error, fields, path, None, kind.from_config)
         raise found or blame.of_values(error, path) from error
-    if lacks := latents.lacking(model):
+    feeds = soundlatents if soundlatents.is_sound(name) else latents
+    if lacks := feeds.lacking(model):
         raise Refusal("worker.class-wants", name=name, inputs=", ".join(lacks))
     if spec["kernel"] == "eager":
         _be_eager(model, name)
-    return _subject(model, name, pipelines.usual(diffusers, name), spec)
+    usual = pipelines.usual(diffusers, name)
+    if feeds is soundlatents:
+        return _of_sound(model, name, usual)
+    return _subject(model, name, usual, spec)
 
 
 @contextlib.contextmanager
@@ -95,6 +100,18 @@ def _subject(model: Any, name: str, usual: pipelines.Usual, spec: dict[str, Any]
     coded = "input_ids" in inspect.signature(model.forward).parameters
     facts = {"stack": "diffusers", "family": name, "image_size": pixels}
     return Subject(model, batch, code_loss if coded else denoised_loss, facts, counts=not coded)
+
+
+def _of_sound(model: Any, name: str, usual: pipelines.Usual) -> Subject:
+    """Return a denoiser of sounds: a sequence is the steps of its latents."""
+
+    def batch(size: int, length: int) -> step.Batch:
+        sound = soundlatents.Sound(model.config, size, length)
+        return step.Batch(soundlatents.feed(model, usual, sound), sound.latents())
+
+    facts = {"stack": "diffusers", "family": name}
+    assumed = {"profile.assumed.sound": soundlatents.WORDS}
+    return Subject(model, batch, denoised_loss, facts, counts=True, assumed=assumed)
 
 
 def _predicted(config: Any, channels: int) -> int:

@@ -166,7 +166,8 @@ def _fed(model: Any, config: Any, spec: dict[str, Any]) -> Subject:
     if second or architectures.missing(type(model), ending):
         return asked.subject(model, spec, _facts(config, "transformers"))
     if main in architectures.SOUNDS:
-        return speech.subject(model, config, _facts(config, "transformers"))
+        heard = speech.subject(model, config, _facts(config, "transformers"))
+        return heard or asked.subject(model, spec, _facts(config, "transformers"))
     if main in architectures.PIXELS:
         sees = boxes if type(model).__name__.endswith("ForObjectDetection") else imaging
         return sees.subject(model, config, spec, _facts(config, "transformers"))

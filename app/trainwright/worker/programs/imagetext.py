@@ -1,7 +1,7 @@
 """Images within the text of language models: as many tokens as the library's processor writes.
 
 ``image_size`` is the side of a square image before the processor, which rounds it to whole
-patches (Qwen), scales it to one size (Gemma, LLaVA) or cuts it into tiles (Llama 4).
+patches (Qwen), scales it to one size (Gemma, LLaVA) or cuts it into tiles (Llama 4, InternVL).
 """
 
 import inspect
@@ -24,6 +24,8 @@ SCALED = ("gemma3", "llava", "paligemma")
 """Model types whose images are all scaled to the size of the configuration."""
 TILES = 16
 """Most tiles of an image: ``max_patches`` of Llama 4's processor."""
+PIECES = 12
+"""The same of InternVL's: ``max_patches`` of ``GotOcr2ImageProcessor``."""
 USUAL = 448
 """Pixels a side where the plan and the configuration give none; assumed."""
 PIXELS = 56 * 56, 28 * 28 * 1280
@@ -77,14 +79,17 @@ _TOKENS = ("image_token_id", "image_token_index")
 def _seen(model: Any, config: Any, pixels: int, path: str) -> Seen:
     vision = getattr(config, "vision_config", None)
     size = getattr(vision, "image_size", 0)
-    pixels = pixels or (size if isinstance(size, int) and size else USUAL)
+    size = size[0] if isinstance(size, (list, tuple)) and size else size
+    size = size if isinstance(size, int) else 0
+    pixels = pixels or size or USUAL
     if config.model_type in GRIDS:
         return _grid(vision, pixels, path)
     if config.model_type == "llama4":
-        tiles = _tiles(pixels, size)
-        return _scaled(model, vision, tiles)
+        return _scaled(model, vision, size, _tiles(pixels, size))
+    if config.model_type == "internvl":
+        return _scaled(model, vision, size, _pieces(pixels, size))
     if config.model_type in SCALED:
-        return _scaled(model, vision, 1)
+        return _scaled(model, vision, size, 1)
     raise Refusal("worker.images-unknown", name=type(model).__name__)
 
 
@@ -138,9 +143,19 @@ def _tiles(pixels: int, side: int) -> int:
     return across**2 + (across > 1)
 
 
-def _scaled(model: Any, vision: Any, tiles: int) -> Seen:
+def _pieces(pixels: int, side: int) -> int:
+    """Return the pieces of a square image, with the whole of it beside several.
+
+    Of the grids of its shape, the processor takes the finest that it fills by more than half.
+    """
+    grids = range(2, math.isqrt(PIECES) + 1)
+    across = max([1, *(n for n in grids if 2 * pixels**2 > (n * side) ** 2)])
+    return across**2 + (across > 1)
+
+
+def _scaled(model: Any, vision: Any, side: int, tiles: int) -> Seen:
     """Return images of the size of the configuration; the model itself tells their tokens."""
-    shape = (getattr(vision, "num_channels", 3), vision.image_size, vision.image_size)
+    shape = (getattr(vision, "num_channels", 3), side, side)
     with torch.no_grad():
         found = model.get_image_features(pixel_values=torch.zeros((1, *shape), device="meta"))
     features = found.pooler_output if found.pooler_output is not None else found[0]

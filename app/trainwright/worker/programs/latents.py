@@ -22,6 +22,8 @@ CLIP_PATCHES = 257
 """Tokens of an image from CLIP's ViT-L/14 and ViT-H/14, at 224 pixels and with its class."""
 SIGLIP_PATCHES = 729
 """Tokens of an image from SigLIP's so400m/14, at 384 pixels: ``HunyuanVideo15``'s and others'."""
+HISTORY = {"clean": 2, "history_2x": 2, "history_4x": 16}
+"""Latent frames that FramePack's pipeline keeps of what was made before, by how it thins them."""
 CHANNELS = ("in_channels", "in_visual_dim", "in_dim", "latent_channel")
 TEXT = (
     *("text_dim", "text_embed_dim", "joint_attention_dim", "caption_channels", "cap_feat_dim"),
@@ -228,7 +230,24 @@ def _seen(scene: Scene) -> torch.Tensor | None:
 
 
 def _seen_by_siglip(scene: Scene) -> torch.Tensor | None:
-    return scene.words(scene.size("image_embed_dim"), SIGLIP_PATCHES)
+    return scene.words(scene.size("image_embed_dim", "image_proj_dim"), SIGLIP_PATCHES)
+
+
+def _before(frames: int) -> "Feed":
+    """Return a feed of frames that were made before, for a class with an embedding of them."""
+
+    def feed(scene: Scene) -> torch.Tensor | None:
+        if not scene.config.get("has_clean_x_embedder"):
+            return None
+        place = (scene.canvas.height, scene.canvas.width)
+        return torch.zeros((scene.batch, scene.size(*CHANNELS), frames, *place))
+
+    return feed
+
+
+def _numbers(frames: int) -> "Feed":
+    """Return a feed of the numbers of so many frames."""
+    return lambda scene: known.whole([*range(frames)])
 
 
 def _padding(scene: Scene) -> torch.Tensor | None:
@@ -363,6 +382,9 @@ FEEDS: dict[str, Feed] = {
     "crop_coords": lambda scene: scene.vector(2),
     "class_labels": _classes,
     "added_cond_kwargs": _added,
+    "indices_latents": lambda scene: known.whole([*range(scene.canvas.frames)]),
+    **{f"latents_{name}": _before(frames) for name, frames in HISTORY.items()},
+    **{f"indices_latents_{name}": _numbers(frames) for name, frames in HISTORY.items()},
     "added_time_ids": lambda scene: scene.vector(3),
     "padding_mask": _padding,
     "image_rotary_emb": lambda scene: (
@@ -393,10 +415,7 @@ ALWAYS = {"text_embedding_mask", "text_embedding_mask_t5", "encoder_attention_ma
 def lacking(model: Any) -> list[str]:
     """Return the parameters that forward needs and nobody here knows how to feed."""
     taken = inspect.signature(model.forward).parameters.values()
-    name = type(model).__name__
-    sounds = {"hidden_states", "sample"} if "1D" in name or "Audio" in name else set()
-    able = FEEDS.keys() - sounds
-    return [each.name for each in taken if each.default is each.empty and each.name not in able]
+    return [each.name for each in taken if each.default is each.empty and each.name not in FEEDS]
 
 
 def feed(model: Any, scene: Scene) -> dict[str, Any]:

@@ -30,22 +30,24 @@ STEPS_A_CHARACTER = 4
 """Assumed: 12.5 characters a second, at 50 steps; English read aloud has 12 to 15."""
 
 
-def subject(model: nn.Module, config: Any, facts: dict[str, Any]) -> Subject:
-    """Return a speech model with what it is fed."""
+def subject(model: nn.Module, config: Any, facts: dict[str, Any]) -> Subject | None:
+    """Return a speech model with what it is fed; None where its configuration does not say."""
     name = type(model).__name__
     if name.endswith("ForConditionalGeneration"):
         return _whisper(model, config, facts)
-    if name.endswith("ForCTC") and hasattr(config, "conv_stride"):
-        return _ctc(model, config, facts)
+    if name.endswith("ForCTC"):
+        return _ctc(model, config, facts) if hasattr(config, "conv_stride") else None
     return _labelled(model, config, facts)
 
 
-def _labelled(model: Any, config: Any, facts: dict[str, Any]) -> Subject:
+def _labelled(model: Any, config: Any, facts: dict[str, Any]) -> Subject | None:
     """A class that labels recordings, or each step of one; the convolutions stay as they are."""
     name, taken = type(model).__name__, str(model.main_input_name)
     own = name.endswith(("ForXVector", "ForAudioFrameClassification"))
     frames = name.endswith("ForAudioFrameClassification")
-    recording = _recording(config, taken)
+    recording = _recording(config)
+    if recording is None:
+        return None
     fixed: tuple[nn.Parameter, ...] = ()
     if hasattr(model, "freeze_feature_encoder"):
         model.freeze_feature_encoder()
@@ -62,12 +64,8 @@ def _labelled(model: Any, config: Any, facts: dict[str, Any]) -> Subject:
     return Subject(model, batch, loss, facts, config=config, fixed=fixed)
 
 
-def _recording(config: Any, taken: str) -> Callable[[int], tuple[int, ...]]:
-    """Return the shape of what a model hears by its steps.
-
-    Raises:
-        Refusal: its configuration does not say.
-    """
+def _recording(config: Any) -> Callable[[int], tuple[int, ...]] | None:
+    """Return the shape of what a model hears by its steps; None where nobody says."""
     if hasattr(config, "conv_stride"):
         return lambda length: (samples(config, length),)
     if config.model_type == "whisper":
@@ -76,7 +74,7 @@ def _recording(config: Any, taken: str) -> Callable[[int], tuple[int, ...]]:
         return lambda length: (config.max_length, config.num_mel_bins)
     if (width := getattr(config, "feature_projection_input_dim", None)) is not None:
         return lambda length: (length, width)
-    raise Refusal("worker.class-wants", name=config.model_type, inputs=taken)
+    return None
 
 
 def samples(config: Any, length: int) -> int:

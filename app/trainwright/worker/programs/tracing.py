@@ -1,5 +1,6 @@
 """From a spec to the log of every segment at every point."""
 
+import contextlib
 import gc
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import models
 import simdevice
 import step
 import torch
+import vision
 from autocast import tensors
 from prompts import cache_keyword
 from questions import Answers
@@ -40,7 +42,10 @@ def trace(spec: dict[str, Any], say: Say) -> dict[str, Any]:
     if spec.get("method", {}).get("softmax_inputs"):
         attention.keep_softmax_inputs()
     say(0.05, "worker.building")
-    with factory.blaming(spec), huggingface.blaming(spec), diffusion.blaming(spec):
+    blaming = (factory.blaming, huggingface.blaming, diffusion.blaming, vision.blaming)
+    with contextlib.ExitStack() as stack:
+        for each in blaming:
+            stack.enter_context(each(spec))
         run = Run(spec, say)
         with simdevice.simulate(spec["kernel"]), run.recorder:
             traces = [run.point(*point) for point in spec["points"]]

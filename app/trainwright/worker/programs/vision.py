@@ -1,5 +1,7 @@
 """Models of timm by name."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import step
@@ -21,9 +23,8 @@ def build(name: str, spec: dict[str, Any]) -> Subject:
     if ":" in name or not timm.is_model(name):
         raise Refusal("worker.timm-unknown", name=name)
     timm.layers.set_fused_attn(spec["kernel"] != "eager")
-    size = spec["image_size"]
+    size, default = spec["image_size"], _usual(timm, name)
     usual = timm.get_pretrained_cfg(name)
-    default = usual.input_size[-1] if usual is not None else 224
     # Weights without a classifier are trained further with one, as ours on ImageNet.
     headless = usual is not None and not usual.num_classes
     options = {"num_classes": CLASSES} if headless else {}
@@ -43,6 +44,31 @@ def build(name: str, spec: dict[str, Any]) -> Subject:
     facts = {"stack": "timm", "family": name, "image_size": pixels}
     head = head if isinstance(head, nn.Module) else None
     return Subject(model, images("x", 3, pixels), step.token_loss, facts, head)
+
+
+@contextlib.contextmanager
+def blaming(spec: dict[str, Any]) -> Iterator[None]:
+    """Turn what goes wrong while a model of timm runs into a line about the size of its images.
+
+    Raises:
+        Refusal: in place of an exception, where the images have not the size that it was made for.
+    """
+    try:
+        yield
+    except (Refusal, MemoryError):
+        raise
+    except Exception as error:
+        name, size = spec["model"].get("timm"), spec["image_size"]
+        usual = _usual(package("timm", "timm"), name) if name and size else size
+        if size == usual:
+            raise
+        raise Refusal("worker.image-refused", name=name, size=size, usual=usual) from error
+
+
+def _usual(timm: Any, name: str) -> int:
+    """Return the side of the images that a model was made for."""
+    usual = timm.get_pretrained_cfg(name)
+    return int(usual.input_size[-1]) if usual is not None else 224
 
 
 def _check_patches(name: str, model: nn.Module, pixels: int) -> None:
