@@ -34,6 +34,12 @@ MEGATRON = """ iteration      100/  500000 | consumed samples:       102400 | el
 """
 NANOGPT = "iter 10: loss 4.5012, time 250.31ms, mfu 12.30%\niter 20: loss 4.4012, time 249.69ms, mfu 12.31%\n"
 JSON_LINES = '{"step": 10, "step_time": 1.2, "data_time": 0.9}\n{"step": 20, "step_time": 1.2, "data_time": 0.7}\n'
+NEMO = """Training epoch 0, iteration 9/999 | lr: 1.2e-06 | global_step: 9 | reduced_train_loss: 11.02 | train_step_timing in s: 4.812 | consumed_samples: 1280
+Training epoch 0, iteration 19/999 | lr: 2.4e-06 | global_step: 19 | reduced_train_loss: 9.02 | train_step_timing in s: 4.712 | consumed_samples: 2560
+"""
+VERL = """step:1 - actor/entropy:0.512 - timing_s/gen:41.2 - timing_s/update_actor:30.2 - timing_s/step:91.2 - perf/throughput:812.2
+step:2 - actor/entropy:0.502 - timing_s/gen:40.2 - timing_s/update_actor:30.1 - timing_s/step:90.2 - perf/throughput:821.2
+"""
 PLAIN = """step 10 loss 2.31 it/s 0.8 data_time 0.95s batch_time 1.21s gpu_util 22%
 step 20 loss 2.11 it/s 0.8 data_time 0.97s batch_time 1.22s gpu_util 20%
 """
@@ -51,6 +57,8 @@ step 20 loss 2.11 it/s 0.8 data_time 0.97s batch_time 1.22s gpu_util 20%
         (NANOGPT, 0.25, None),
         (JSON_LINES, 1.2, 0.8),
         (PLAIN, 1.215, 0.96),
+        (NEMO, 4.762, None),
+        (VERL, 90.2, None),
     ],
 )
 def test_step_and_data_time_of_each_loop(text, seconds, waited):
