@@ -41,7 +41,8 @@ _NAMES: dict[Quantity, str] = {
     "forward": rf"(?:forward|fwd){_TIME}",
     "backward": rf"(?:backward|bwd)(?:_inner)?{_TIME}",
     "optimizer": rf"opt(?:im(?:izer)?)?{_TIME}|step_microstep|(?<=\| )step(?=: \d{{1,9}}\.\d\d$)",
-    "step": r"elapsed time per iteration|train_step_timing in s|timing_s/step|(?:step|iter|iteration|batch)(?=_(?:ms|secs?|seconds?)\b)"
+    "step": r"elapsed time per iteration|train_step_timing in s|timing_s/step"
+            r"|(?:step|iter|iteration|batch)(?=_(?:ms|secs?|seconds?)\b)"
             r"|(?:(?:batch|step|iter|iteration|last)[ _-]?)?time"
             r"|time(?:[ _]per[ _]|_|/(?!batch))(?:step|iter|iteration|batch)"
             r"|(?:s|ms|sec|seconds)/(?:it|iter|step|batch)",
