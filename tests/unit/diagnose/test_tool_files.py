@@ -488,3 +488,20 @@ def test_the_table_that_torch_prints_agrees_with_its_rows():
     assert shares["aten::addmm"] == pytest.approx(
         matrix.self_cpu_time_total * 1e-6 / whole, abs=0.01
     )
+
+
+def test_a_table_of_single_events_is_refused_with_what_to_print():
+    text = """\
+---------------------------  ------------  ------------  ------------  ------------  ------------  ------------
+                       Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg    # of Calls
+---------------------------  ------------  ------------  ------------  ------------  ------------  ------------
+                aten::empty         0.00%      11.892us         0.00%      11.892us      11.892us             1
+               aten::select         0.00%      14.717us         0.00%      17.923us      17.923us             1
+           aten::as_strided         0.00%       3.206us         0.00%       3.206us       3.206us             1
+               aten::select         0.00%       2.054us         0.00%       2.575us       2.575us             1
+---------------------------  ------------  ------------  ------------  ------------  ------------  ------------
+Self CPU time total: 1.669s
+"""
+    with pytest.raises(UserError) as refused:
+        operator_table.read(text)
+    assert refused.value.message.id == "diagnose.file.table-of-events"
