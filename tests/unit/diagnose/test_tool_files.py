@@ -201,10 +201,10 @@ def test_gpu_readings_of_monitors():
           {"utilisation": 0.07, "power_w": 114, "memory_total_bytes": 12 << 30})  # fmt: skip
 
 
-def busy_as(tmp_path, first: str, second: str):
-    """Return what is said of two GPUs that hold 70 GiB or, where they rest, 3 MiB."""
+def busy_as(tmp_path, first: str, second: str, desktop: int = 3):
+    """Return what is said of two GPUs that hold 70 GiB or, where they rest, what a desktop does."""
     lines = "".join(
-        f"{at}, {load} %, {3 if load == '0' else 70000} MiB, 81920 MiB\n"
+        f"{at}, {load} %, {desktop if len(load) == 1 else 70000} MiB, 81920 MiB\n"
         for at, load in enumerate((first, second))
     )
     heading = "index, utilization.gpu [%], memory.used [MiB], memory.total [MiB]\n"
@@ -227,6 +227,8 @@ def test_a_gpu_that_rests_and_holds_nothing_is_not_the_runs(tmp_path):
     assert verdict.variant != "uneven"
     assert [each.utilisation.mean for each in found.evidence.gpus] == [1.0]
     assert "diagnose.file.gpus-at-rest" in [each.id for each in found.files[0].took]
+    assert busy_as(tmp_path, "98", "3", desktop=612)[0].variant != "uneven"
+    assert busy_as(tmp_path, "98", "3", desktop=9000)[0].variant == "uneven"
 
 
 def check(recognised, read, text, expected):

@@ -21,8 +21,8 @@ MOST_GPUS = 64
 """GPUs that a record holds."""
 IDLE_BELOW = 0.1
 """Utilisation of a sample that counts as idle, as ``GpuReadings.idle_share`` says."""
-A_CONTEXT = 256 * MIB
-"""Least memory of a GPU that a run has opened; assumed: CUDA's context takes 300 MiB and more."""
+A_RUN = 1 << 30
+"""Least memory that a run holds; assumed: CUDA's context takes 500 MiB, and a desktop no more."""
 FEW_SAMPLES = 3
 """Fewer tell nothing of how a reading changes; assumed."""
 
@@ -167,13 +167,13 @@ def gpu_readings(samples: Iterable[GpuSample]) -> list[dict[str, Any]]:
 
 
 def in_use(gpus: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the readings of the GPUs less those that rest and hold nothing, where others do."""
+    """Return the readings of the GPUs less those that rest and hold little, where others do not."""
 
     def empty(gpu: dict[str, Any]) -> bool:
         rests = gpu.get("utilisation", {"high": 0})["high"] < IDLE_BELOW
-        return bool(rests and gpu.get("memory_used_bytes", A_CONTEXT) < A_CONTEXT)
+        return bool(rests and gpu.get("memory_used_bytes", A_RUN) < A_RUN)
 
-    opened = any(gpu.get("memory_used_bytes", 0) >= A_CONTEXT for gpu in gpus)
+    opened = any(gpu.get("memory_used_bytes", 0) >= A_RUN for gpu in gpus)
     return [gpu for gpu in gpus if not (opened and empty(gpu))]
 
 
