@@ -32,6 +32,8 @@ ALONE = frozenset({"gpt2", "resnet18"})
 """Presets whose batch 1 ships in every precision."""
 PRECISIONS = ("bf16-mixed", "fp16-mixed", "fp32", "bf16")
 KERNELS: tuple[Kernel, ...] = ("flash", "efficient")
+UPDATES = (*OPTIMIZERS, "adamw-foreach")
+"""Updates that ship: the last is ``torch.optim.AdamW`` as scripts call it, without ``fused``."""
 
 
 def specs(
@@ -54,6 +56,7 @@ def specs(
                 quantization="nf4" if task == "qlora" else "none",
                 image_size=preset.image_size,
                 frames=preset.frames,
+                optimizers=UPDATES,
                 sequence=bool(preset.sequence_length),
             )
             yield from (replace(spec, beyond=window) for window in reached(preset, task))
@@ -87,7 +90,7 @@ def forked(_program: str, document: dict[str, Any], **_options: Any) -> None:
         # A second step repeats the first in every precision or in none.
         spec = question | {"check_repeat": question["precision"] == CHECKED}
         if spec["optimizers"]:  # of one point, the one that is asked for; what ships has all
-            spec["optimizers"] = OPTIMIZERS
+            spec["optimizers"] = UPDATES
         forking.in_fork(partial(traced, spec), spec["result_file"])
 
 

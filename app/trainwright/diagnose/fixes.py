@@ -376,6 +376,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.COMMUNICATION, "straggler"): (_saying("straggler"),),
     (Cause.SCHEDULING, "other-programs-gpu"): (_saying("other-programs-gpu"),),
     (Cause.SCHEDULING, "other-programs-cpu"): (_saying("other-programs-cpu"),),
+    (Cause.SCHEDULING, "uneven"): (_saying("uneven"),),
     (Cause.SCHEDULING, "mig"): (_saying("mig"),),
     (Cause.SCHEDULING, "mps"): (_saying("mps"),),
     (Cause.SCHEDULING, "power"): (_power,),

@@ -11,7 +11,7 @@ from trainwright.diagnose import budget, record
 from trainwright.diagnose.evidence import RECORD, Evidence
 from trainwright.diagnose.readers import files
 from trainwright.diagnose.readers.files import FileRead
-from trainwright.diagnose.readers.found import gpu_readings
+from trainwright.diagnose.readers.found import gpu_readings, in_use
 from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
 
@@ -52,7 +52,7 @@ def gather(sources: Sequence[Path | str]) -> Gathered:
         _evidence(facts, gpus, name)  # so that the file whose figures are impossible is named
         missed = Message.of("diagnose.file.steps-already")
         held.append(replace(file, missed=(*file.missed, missed)) if again else file)
-    evidence = _evidence(facts, gpus, "")
+    evidence = _evidence(facts, in_use(gpus), "")
     best = max(divided, key=lambda each: len(each.shares), default=budget.of(evidence))
     return Gathered(evidence, tuple(held), best)
 

@@ -97,7 +97,7 @@ RULES = tuple(
 
 def symptoms(cause: Cause, variant: str, evidence: Evidence) -> tuple[Signal, ...]:
     """Return what goes with the cause in a run on a GPU, beside its own signs."""
-    if variant == "nothing-measured":
+    if variant in ("nothing-measured", "uneven"):  # of which a mean over GPUs says nothing
         return ()
     if not on_gpu(evidence):
         return signals(_ANYWHERE[cause], evidence) if on_cpu(evidence) else ()

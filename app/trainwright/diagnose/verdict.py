@@ -27,8 +27,8 @@ class Cause(StrEnum):
     ``straggler``."""
     SCHEDULING = "scheduling"
     """The run does not get what the computer has. Variants: ``other-programs-gpu``,
-    ``other-programs-cpu``, ``mig``, ``mps``, ``power``, ``heat``, ``battery``, ``quota``,
-    ``threads``, ``workers``, ``affinity``, ``numa``, ``link``."""
+    ``other-programs-cpu``, ``uneven``, ``mig``, ``mps``, ``power``, ``heat``, ``battery``,
+    ``quota``, ``threads``, ``workers``, ``affinity``, ``numa``, ``link``."""
     MONITORING = "monitoring"
     """Nobody watches, or watching itself costs. Variants: ``nothing-measured``,
     ``synchronisation`` (a value read from the device every step, explicit synchronisation),
@@ -134,6 +134,7 @@ SHARED = {
     "gpus.utilisation": "utilisation",
     "gpus.idle_share": "utilisation",
     "gpus.swing": "utilisation",
+    "gpus.imbalance": "utilisation",
     "gpus.steady": "utilisation",
     "gpus.throttled": "clocks",
     "gpus.clock": "clocks",

@@ -113,6 +113,8 @@ class Case:
                 yield from _written(source, fact.key, fact.name, fact.place, value)
 
 
+_OFF = ("none", "fp32", "full", False)
+"""Values of facts that hold where all switches are off."""
 _OF_CONFIG = {
     "heads": ("num_attention_heads", "n_head"),
     "kv_heads": ("num_key_value_heads",),
@@ -141,8 +143,11 @@ def _written(
     """Yield the change that writes a value; nothing where the key cannot say it."""
     for meaning in source.kind.meanings(key):
         if meaning.fact == name and meaning.write is not None:
-            with suppress(StopIteration, KeyError):
-                yield source, Change(source.name, place, meaning.write(value))
+            with suppress(StopIteration, KeyError, ValueError):
+                written = meaning.write(value)
+                # Switches say nothing where they are off: not of another kind of what they switch.
+                if meaning.read(written) in ((value, None) if value in _OFF else (value,)):
+                    yield source, Change(source.name, place, written)
 
 
 def found(

@@ -109,7 +109,7 @@ def _renamed(unread: Unread) -> tuple[Change, ...]:
     if source.format not in SPANS or not new.rpartition(".")[2].startswith(simple):
         return ()
     *above, last = new.split(".")
-    if source.document.line((*above, last)) is not None:
+    if (*above, last) in source.document.lines:
         return _removed(unread)  # both names are there, and the new one holds
     if tuple(above) == unread.place[:-1]:
         return (Change(source.name, unread.place, Renamed(last)),)

@@ -125,6 +125,8 @@ def _precision(case: Case) -> Iterator[Finding]:
     if fact.value in ("bf16-mixed", "bf16") and capability < _BF16_FROM:
         better = {"fp16-mixed": "fp16"}.get(better, better) if serves else better
         changes = _to_precision(case, better)
+        if not changes and (changes := case.rewriting(fact, "fp32")):
+            better = "fp32"  # as torchtune knows no fp16
         yield found("no-bf16", "error", fact, changes, better=better, **values)
     elif fact.value == "fp8" and capability < _FP8_FROM:
         yield found("no-fp8", "error", fact, better=better, **values)
@@ -150,11 +152,13 @@ def _to_precision(case: Case, wanted: str) -> tuple[Change, ...]:
     if not given:
         return case.setting("precision", wanted)
     fact = given[0]
-    changes = case.rewriting(fact, wanted)
-    *above, name = fact.place
-    if changes and changes[0].value is False and wanted.endswith("-mixed") and name in _SWITCHES:
-        changes += (Change(fact.file, (*above, _SWITCHES[str(name)]), True),)
-    return changes
+    if changes := case.rewriting(fact, wanted):
+        return changes
+    off = case.rewriting(fact, "fp32")
+    other = tuple(_SWITCHES.get(str(part), part) for part in fact.place)
+    if not off or not wanted.endswith("-mixed") or other == fact.place:
+        return ()
+    return (*off, Change(fact.file, other, True))
 
 
 _SWITCHES = {"fp16": "bf16", "bf16": "fp16"}

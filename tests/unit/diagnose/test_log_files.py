@@ -34,6 +34,12 @@ MEGATRON = """ iteration      100/  500000 | consumed samples:       102400 | el
 """
 NANOGPT = "iter 10: loss 4.5012, time 250.31ms, mfu 12.30%\niter 20: loss 4.4012, time 249.69ms, mfu 12.31%\n"
 JSON_LINES = '{"step": 10, "step_time": 1.2, "data_time": 0.9}\n{"step": 20, "step_time": 1.2, "data_time": 0.7}\n'
+NEMO = """Training epoch 0, iteration 9/999 | lr: 1.2e-06 | global_step: 9 | reduced_train_loss: 11.02 | train_step_timing in s: 4.812 | consumed_samples: 1280
+Training epoch 0, iteration 19/999 | lr: 2.4e-06 | global_step: 19 | reduced_train_loss: 9.02 | train_step_timing in s: 4.712 | consumed_samples: 2560
+"""
+VERL = """step:1 - actor/entropy:0.512 - timing_s/gen:41.2 - timing_s/update_actor:30.2 - timing_s/step:91.2 - perf/throughput:812.2
+step:2 - actor/entropy:0.502 - timing_s/gen:40.2 - timing_s/update_actor:30.1 - timing_s/step:90.2 - perf/throughput:821.2
+"""
 PLAIN = """step 10 loss 2.31 it/s 0.8 data_time 0.95s batch_time 1.21s gpu_util 22%
 step 20 loss 2.11 it/s 0.8 data_time 0.97s batch_time 1.22s gpu_util 20%
 """
@@ -51,6 +57,8 @@ step 20 loss 2.11 it/s 0.8 data_time 0.97s batch_time 1.22s gpu_util 20%
         (NANOGPT, 0.25, None),
         (JSON_LINES, 1.2, 0.8),
         (PLAIN, 1.215, 0.96),
+        (NEMO, 4.762, None),
+        (VERL, 90.2, None),
     ],
 )
 def test_step_and_data_time_of_each_loop(text, seconds, waited):
@@ -131,3 +139,51 @@ def test_speed_alone_names_no_cause():
 def test_a_date_is_no_time_of_a_step():
     assert not training_log.recognised("  time      : 2025-05-02_10:10:10\n  host : node0\n")
     assert not training_log.recognised('time=2025-05-02T10:10:10.101Z level=WARN msg="too large"\n')
+
+
+TITAN = """[titan] 2025-03-02 11:02:41 - root - INFO - step:  1  loss: 12.2721  memory: 46.21GiB(58.31%)  tps: 1,812  tflops: 104.92  mfu: 10.61%
+[titan] 2025-03-02 11:03:21 - root - INFO - step: 10  loss:  9.8812  memory: 53.02GiB(66.90%)  tps: 5,891  tflops: 341.10  mfu: 34.49%
+[titan] 2025-03-02 11:04:01 - root - INFO - step: 20  loss:  8.1230  memory: 53.02GiB(66.90%)  tps: 5,902  tflops: 341.74  mfu: 34.55%
+"""
+TUNE = """Step 1 | loss:1.6121 lr:2e-05 tokens_per_second_per_gpu:1320.4 peak_memory_active:21.2
+Step 2 | loss:1.5834 lr:2e-05 tokens_per_second_per_gpu:1402.1 peak_memory_active:21.2
+Step 3 | loss:1.4721 lr:2e-05 tokens_per_second_per_gpu:1399.9 peak_memory_active:21.2
+"""
+FACTORY = """{"current_steps": 10, "total_steps": 1000, "loss": 1.2345, "lr": 9e-05, "elapsed_time": "0:00:51", "remaining_time": "1:24:09", "throughput": 3212.0, "total_tokens": 163840}
+{"current_steps": 20, "total_steps": 1000, "loss": 1.1345, "lr": 9e-05, "elapsed_time": "0:01:42", "remaining_time": "1:23:18", "throughput": 3214.0, "total_tokens": 327680}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [(TITAN, 5896.5), (TUNE, 1401.0), (FACTORY, 3213.0)]
+)  # fmt: skip
+def test_tokens_a_second_without_the_first_step(text, tokens):
+    assert read(text).facts["throughput"]["tokens_s"] == pytest.approx(tokens)
+
+
+def test_a_time_is_not_the_number_of_a_step():
+    text = """[timer.py:260:stop] epoch=0/micro_step=10/global_step=10, CurrSamplesPerSec=12.61
+[timer.py:260:stop] epoch=0/micro_step=20/global_step=20, CurrSamplesPerSec=12.60
+time (ms) | fwd: 301.10 | bwd: 701.38 | bwd_inner: 420.28 | bwd_allreduce: 280.99 | step: 1502.22
+"""
+    assert read(text).facts["steps"]["steps"] == 10
+
+
+def test_megatrons_exchange_of_gradients_is_communication():
+    timers = """    forward-compute ................................: (3000.00, 3100.02)
+    backward-compute ...............................: (5900.00, 6001.32)
+    all-grads-sync .................................: (1200.00, 1260.43)
+"""
+    steps = read(MEGATRON.replace("(ms): 123", "(ms): 1123") + timers).facts["steps"]
+    assert steps["communication"] == pytest.approx(1.2)
+
+
+def test_a_log_that_ends_in_a_kill_says_so():
+    bar = " 10%|1 | 100/1000 [03:22<30:21,  2.02s/it]\n"
+    for end in (
+        "Killed\n",
+        "zsh: killed     python train.py\n",
+        "oom-kill:constraint=CONSTRAINT_NONE\n",
+    ):
+        assert "diagnose.file.log-error" in [each.id for each in read(bar + end).missed]
+    assert "diagnose.file.log-error" not in [each.id for each in read(bar).missed]

@@ -5,7 +5,9 @@ import json
 
 import pytest
 
+from trainwright.diagnose.decide import judge
 from trainwright.diagnose.evidence_readings import GpuReadings
+from trainwright.diagnose.gathering import gather
 from trainwright.diagnose.readers import (
     columns,
     gpu_monitors,
@@ -17,6 +19,7 @@ from trainwright.diagnose.readers import (
     stacks,
 )
 from trainwright.diagnose.readers.found import FIELDS, called, gpu_readings
+from trainwright.diagnose.verdict import Cause
 from trainwright.messages import UserError
 
 TABLE = """\
@@ -139,11 +142,93 @@ def test_gpu_readings_of_each_tool(module, text, expected):
     check(module.recognised, module.read, text, expected)
 
 
+LIST = """GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)
+  MIG 3g.40gb     Device  0: (UUID: MIG-7d5b4d9a-0b9b-5e3f-8e55-2a0f5f8d6f55)
+GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-0b3ba0d6-d33d-2b2c-524d-9e3d8d2b8a11)
+"""
+WINDOWS = """\
+| GPU  Name                  Driver-Model | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|   0  NVIDIA GeForce RTX 3060 ...  WDDM  |   00000000:01:00.0  On |                  N/A |
+| N/A   81C    P0             80W /   80W |    5938MiB /   6144MiB |     99%      Default |
+|  GPU   GI   CI        PID   Type   Process name                              GPU Memory |
+|    0   N/A  N/A      4680    C+G   ...crosoft\\Edge\\Application\\msedge.exe      N/A      |
+|    0   N/A  N/A     15240      C   ...ograms\\Python\\Python311\\python.exe      N/A      |
+"""
+SAR = """Linux 5.15.0-91-generic (gpu01) 	01/10/24 	_x86_64_	(16 CPU)
+
+12:00:01 AM     CPU     %user     %nice   %system   %iowait    %steal     %idle
+12:00:11 AM     all      5.00      0.00      1.00     41.00      0.00     53.00
+12:00:21 AM     all      7.00      0.00      1.00     43.00      0.00     49.00
+Average:        all      6.00      0.00      1.00     42.00      0.00     51.00
+
+12:00:01 AM     DEV       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util
+12:00:11 AM     sda    170.00  19000.00      0.00      0.00    110.53     15.17     88.20     99.00
+12:00:11 AM     sdb      1.00    100.00      0.00      0.00    110.53      0.17      1.20      1.00
+12:00:21 AM     sda    172.00  21000.00      0.00      0.00    110.53     15.17     88.20     97.00
+12:00:21 AM     sdb      1.00    100.00      0.00      0.00    110.53      0.17      1.20      1.00
+Average:        sda    171.00  20000.00      0.00      0.00    110.53     15.17     88.20     98.00
+"""
+
+
+def test_a_list_of_gpus_has_their_names():
+    assert nvidia_smi.is_list(LIST)
+    found = nvidia_smi.read_list(LIST)
+    assert [each["name"] for each in gpu_readings(found.gpus)] == ["NVIDIA A100-SXM4-80GB"] * 2
+    assert "diagnose.file.slices" in [each.id for each in found.missed]
+
+
+def test_what_draws_on_windows_does_not_compute():
+    said = {each.id: dict(each.values) for each in nvidia_smi.read(WINDOWS).took}
+    assert said["diagnose.file.gpu-processes"] == {"count": 1}
+
+
+def test_sar_means_what_its_averages_are():
+    assert host_tools.is_sar(SAR)
+    host = host_tools.read_sar(SAR).facts["host"]
+    assert host["io_wait"] == pytest.approx(0.42)
+    assert host["utilisation"]["mean"] == pytest.approx(0.07)
+    assert host["drive_busy"] == pytest.approx(0.98)
+    assert host["read_bytes_s"] == pytest.approx(20_100 * 1024)
+    with pytest.raises(UserError):
+        host_tools.read_sar(SAR[: SAR.index("12:00:11")])
+
+
 def test_gpu_readings_of_monitors():
     check(gpu_monitors.is_gpustat, gpu_monitors.read_gpustat, GPUSTAT,
           {"utilisation": 0.97, "power_w": 391, "memory_total_bytes": 81920 << 20})  # fmt: skip
     check(gpu_monitors.is_nvitop, gpu_monitors.read_nvitop, NVITOP,
           {"utilisation": 0.07, "power_w": 114, "memory_total_bytes": 12 << 30})  # fmt: skip
+
+
+def busy_as(tmp_path, first: str, second: str, desktop: int = 3):
+    """Return what is said of two GPUs that hold 70 GiB or, where they rest, what a desktop does."""
+    lines = "".join(
+        f"{at}, {load} %, {desktop if len(load) == 1 else 70000} MiB, 81920 MiB\n"
+        for at, load in enumerate((first, second))
+    )
+    heading = "index, utilization.gpu [%], memory.used [MiB], memory.total [MiB]\n"
+    (tmp_path / "gpus.csv").write_text(heading + lines, encoding="utf-8")
+    found = gather([tmp_path / "gpus.csv"])
+    return judge(found.evidence).first, found
+
+
+def test_gpus_that_do_not_work_alike_are_no_mean(tmp_path):
+    verdict, found = busy_as(tmp_path, "100", "34")
+    assert (verdict.cause, verdict.variant) == (Cause.SCHEDULING, "uneven")
+    assert [each.value for each in verdict.signals] == [pytest.approx(0.66)]
+    said = next(each for each in found.files[0].took if each.id == "diagnose.file.uneven")
+    assert dict(said.values) == {"low": 0.34, "high": 1.0}
+    assert busy_as(tmp_path, "100", "97")[0].variant != "uneven"
+
+
+def test_a_gpu_that_rests_and_holds_nothing_is_not_the_runs(tmp_path):
+    verdict, found = busy_as(tmp_path, "100", "0")
+    assert verdict.variant != "uneven"
+    assert [each.utilisation.mean for each in found.evidence.gpus] == [1.0]
+    assert "diagnose.file.gpus-at-rest" in [each.id for each in found.files[0].took]
+    assert busy_as(tmp_path, "98", "3", desktop=612)[0].variant != "uneven"
+    assert busy_as(tmp_path, "98", "3", desktop=9000)[0].variant == "uneven"
 
 
 def check(recognised, read, text, expected):
@@ -272,16 +357,64 @@ Thread 4242 (idle): "MainThread"
 """
 
 
-def test_one_dump_is_a_glance_and_many_are_shares():
+LOADER = "__next__ (torch/utils/data/dataloader.py)"
+
+
+def shares_of(text):
+    rows = stacks.read_dump(text).facts["profile"]["host_top"]
+    return {row["name"]: row["share"] for row in rows}
+
+
+def test_few_dumps_say_how_large_a_share_is_at_least():
     found = stacks.read_dump(DUMP)
     assert stacks.is_dump(DUMP)
     assert "diagnose.file.now-loader" in [each.id for each in found.took]
-    assert not found.facts
+    assert "diagnose.file.few-dumps" in [each.id for each in found.missed]
+    # Wilson's interval, as statsmodels' proportion_confint(1, 1, 0.1, "wilson") has it: 0.27
+    assert shares_of(DUMP)[LOADER] == pytest.approx(0.27, abs=0.001)
+    assert shares_of("\n".join([DUMP] * 9))[LOADER] == pytest.approx(0.769, abs=0.001)
+
+
+def test_a_dump_of_the_loader_speaks_for_the_input_pipeline(tmp_path):
+    (tmp_path / "dump.txt").write_text(DUMP, encoding="utf-8")
+    diagnosis = judge(gather([tmp_path / "dump.txt"]).evidence)
+    assert Cause.INPUT in {each.cause for each in diagnosis.verdicts}
+
+
+def test_a_dump_of_a_wait_for_the_device_accuses_nothing(tmp_path):
+    dump = DUMP.replace(
+        "    get (queue.py:180)\n    _try_get_data (torch/utils/data/dataloader.py:1131)\n", ""
+    )
+    dump = dump.replace("wait (threading.py:320)", "synchronize (torch/cuda/__init__.py:1085)")
+    dump = dump.replace("__next__ (torch/utils/data/dataloader.py:633)", "train (train.py:30)")
+    (tmp_path / "dump.txt").write_text(dump, encoding="utf-8")
+    assert [each.cause for each in judge(gather([tmp_path / "dump.txt"]).evidence).verdicts] == [
+        Cause.UNKNOWN
+    ]
+
+
+def test_a_loaders_workers_are_not_the_main_thread():
+    worker = """Process 4300: python train.py
+Python v3.10.12 (/usr/bin/python3.10)
+
+Thread 4300 (idle): "MainThread"
+    select (selectors.py:415)
+    get (multiprocessing/queues.py:113)
+    _worker_loop (torch/utils/data/_utils/worker.py:275)
+    run (multiprocessing/process.py:108)
+"""
     busy = DUMP.replace(
         "    wait (threading.py:320)\n    get (queue.py:180)\n", "    mul (x.py:1)\n"
     )
-    rows = stacks.read_dump("\n".join([DUMP] * 9 + [busy] * 3)).facts["profile"]["host_top"]
-    assert {row["name"]: row["share"] for row in rows}["get (queue.py)"] == pytest.approx(0.75)
+    assert "get (multiprocessing/queues.py)" not in shares_of(busy + worker * 4)
+
+
+def test_many_dumps_are_shares():
+    busy = DUMP.replace(
+        "    wait (threading.py:320)\n    get (queue.py:180)\n", "    mul (x.py:1)\n"
+    )
+    shares = shares_of("\n".join([DUMP] * 9 + [busy] * 3))
+    assert shares["get (queue.py)"] == pytest.approx(0.75)
 
 
 def test_speedscope_weighs_the_main_thread():
@@ -357,3 +490,20 @@ def test_the_table_that_torch_prints_agrees_with_its_rows():
     assert shares["aten::addmm"] == pytest.approx(
         matrix.self_cpu_time_total * 1e-6 / whole, abs=0.01
     )
+
+
+def test_a_table_of_single_events_is_refused_with_what_to_print():
+    text = """\
+---------------------------  ------------  ------------  ------------  ------------  ------------  ------------
+                       Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg    # of Calls
+---------------------------  ------------  ------------  ------------  ------------  ------------  ------------
+                aten::empty         0.00%      11.892us         0.00%      11.892us      11.892us             1
+               aten::select         0.00%      14.717us         0.00%      17.923us      17.923us             1
+           aten::as_strided         0.00%       3.206us         0.00%       3.206us       3.206us             1
+               aten::select         0.00%       2.054us         0.00%       2.575us       2.575us             1
+---------------------------  ------------  ------------  ------------  ------------  ------------  ------------
+Self CPU time total: 1.669s
+"""
+    with pytest.raises(UserError) as refused:
+        operator_table.read(text)
+    assert refused.value.message.id == "diagnose.file.table-of-events"

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from trainwright.diagnose.memory_remedies import help_for
 from trainwright.diagnose.outofmemory import explain
 from trainwright.diagnose.outofmemory.forms import FORMS, Entry
+from trainwright.diagnose.outofmemory.read import ONE_ERROR
 from trainwright.messages import LANGUAGES, render
 from trainwright.messages.catalogue import known
 
@@ -49,6 +50,14 @@ TOOLS = {
     "docker compose": ("train-1 exited with code 137", "host", "killed", None),
     "Ray": ("ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.", "host", "ray", None),
     "Windows": ("OSError: [WinError 8] Not enough memory resources are available to process this command", "host", "host", None),
+    "systemd-oomd": ("systemd-oomd[812]: Killed /user.slice/user-1000.slice/user@1000.service/app.slice/vte-spawn-2b.scope due to memory pressure for /user.slice being 71.20% > 50.00% for > 20s with reclaim activity", "host", "oomd", None),
+    "earlyoom": ('earlyoom[812]: sending SIGTERM to process 4242 uid 1000 "python": badness 1240, VmRSS 60012 MiB', "host", "oomd", None),
+    "zsh": ("  5%|1 | 12/240 [00:31<09:51,  2.59s/it]\nzsh: killed     python train.py", "host", "killed", None),
+    "zsh, a job": ("[1]    48211 killed     python3 finetune.py", "host", "killed", None),
+    "bash, a job": ("[1]+  Killed                  python train.py", "host", "killed", None),
+    "NumPy, hundreds of GiB": ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 298. GiB for an array with shape (200000, 200000) and data type float64", "host", "host-asked", 319975063552),
+    "cuDNN 9, host": ("RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED", "host", "host", None),
+    "cuDNN 9, device": ("RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED", "driver", "library", None),
     "Colab": ("Your session crashed after using all available RAM.", "host", "notebook", None),
     "Kaggle": ("Your notebook tried to allocate more memory than is available. It has restarted.", "host", "notebook", None),
     "Arrow": ("pyarrow.lib.ArrowMemoryError: malloc of size 268435456 failed", "host", "host-asked", 268435456),
@@ -83,6 +92,11 @@ TOOLS = {
     "not compiled": ("AssertionError: Torch not compiled with CUDA enabled", "other", "other-no-gpu", None),
     "busy": ("RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable", "other", "other-gpu-exclusive", None),
     "ecc": ("RuntimeError: CUDA error: uncorrectable ECC error encountered", "other", "other-gpu-fault", None),
+    "xid 79, then the driver's error": ("[ 8123.112] NVRM: Xid (PCI:0000:41:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\nRuntimeError: CUDA error: unspecified launch failure", "other", "other-gpu-fault", None),
+    "xid 48, double-bit error": ("NVRM: Xid (PCI:0000:41:00): 48, pid=4242, name=python, DBE (double bit error) ECC Error\nRuntimeError: CUDA error: an illegal memory access was encountered", "other", "other-gpu-fault", None),
+    "xid 31, of the program": ("NVRM: Xid (PCI:0000:41:00): 31, pid=4242, name=python, Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS GPCCLIENT_T1_0 faulted @ 0x7f_5a000000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ", "other", "other-illegal-access", None),
+    "xid 13 and a wrong index": ("IndexKernel.cu:93: operator(): block: [0,0,0], thread: [1,0,0] Assertion `-sizes[i] <= index && index < sizes[i]` failed.\nNVRM: Xid (PCI:0000:41:00): 13, pid=4242, name=python, Graphics Exception: ESR 0x504730=0x10009", "other", "other-device-assert", None),
+    "xid 43, after another fault": ("NVRM: Xid (PCI:0000:41:00): 43, pid=4242, name=python, Ch 00000008", "other", "other-gpu-fault", None),
     "xid": ("NVRM: Xid (PCI:0000:41:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.", "other", "other-gpu-fault", None),
     "errno28": ("OSError: [Errno 28] No space left on device: '/home/user/.cache/huggingface/hub/tmpabc'", "other", "other-disk", None),
     "errno28 shm": ("OSError: [Errno 28] No space left on device: '/dev/shm/torch_4242_1234'", "shared-memory", "shared-memory", None),
@@ -290,6 +304,15 @@ def test_a_timeout_names_the_call_and_the_ranks_that_waited_in_it() -> None:
     assert "ALLGATHER (SeqNum=119) until the limit of 10 min: 1." in said[1]
     assert "min: 0." in advice(TIMEOUT)[0]  # whose rank is not a prefix
     assert len(advice(WATCHDOG.format(0, 120, "ALLREDUCE")[:150])) == 1
+
+
+def test_what_one_rank_ran_into_goes_before_the_wait_of_the_others():
+    assertion = "Indexing.cu:1289: block: [1,0,0], thread: [0,0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
+    waited = "".join(WATCHDOG.format(rank, 120, "ALLREDUCE") * 9 for rank in (0, 1, 2, 4, 5, 6, 7))
+    assert len(waited) > 2 * ONE_ERROR
+    assert explain(assertion + waited).says.id == "diagnose.oom.other-device-assert"
+    went_on = "".join(f"{at}/900 [00:10<00:20, 1.2it/s]\n" for at in range(5))
+    assert explain(assertion + went_on + waited).says.id == "diagnose.oom.other-collective-timeout"
 
 
 def test_a_worker_that_was_killed_is_looked_up_in_the_kernels_log() -> None:

@@ -5,12 +5,14 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from trainerfiles import (
     ACCELERATE,
     AXOLOTL,
     DPO,
     FACTORY,
     GRPO,
+    LIGHTNING,
     MEGATRON,
     RUN,
     SCRIPT,
@@ -28,6 +30,7 @@ from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.review import lora_targets, review, reviewing, sources
 from trainwright.review.apply import write
+from trainwright.review.case import Case
 from trainwright.review.kinds import KINDS, declared
 
 
@@ -302,6 +305,51 @@ def test_a_key_is_renamed_where_it_stands(tmp_path: Path) -> None:
     found = reviewed(tmp_path, {"s.yaml": text}, "rtx-4090")
     ((_, changed),) = reviewing.texts(found, reviewing.mended(found)).values()
     assert changed == text.replace("max_seq_length", "max_length")
+
+
+def test_a_key_of_a_section_is_renamed_with_its_value(tmp_path: Path) -> None:
+    text = LIGHTNING.replace("devices:", "gpus:")
+    found = reviewed(tmp_path, {"l.yaml": text}, "rtx-4090", 2)
+    ((_, changed),) = reviewing.texts(found, reviewing.mended(found)).values()
+    assert changed == LIGHTNING
+
+
+FP16 = {"bf16": {"enabled": False}, "fp16": {"enabled": True}}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.yaml", ACCELERATE, {"mixed_precision": "fp16"}),
+        ("d.json", json.dumps({"bf16": {"enabled": True}, "zero_optimization": {}}), FP16),
+        ("t.json", args(), {"bf16": False, "fp16": True}),
+        ("t.yaml", f"{TUNE}dtype: bf16\n", {"dtype": "fp32"}),  # training/precision.py: no fp16
+    ],
+)
+def test_a_gpu_without_bf16_is_given_what_both_it_and_the_tool_have(
+    tmp_path: Path, name: str, text: str, said: dict[str, object]
+) -> None:
+    found = reviewed(tmp_path, {name: text}, "t4", 2)
+    ((_, changed),) = reviewing.texts(found, reviewing.mended(found)).values()
+    data = yaml.safe_load(changed)
+    assert {key: data[key] for key in said} == said
+
+
+def test_what_a_file_cannot_say_is_not_written_as_something_else(tmp_path: Path) -> None:
+    def case(name: str, text: str) -> Case:
+        found = reviewed(tmp_path, {name: text}, "rtx-4090", 2)
+        return Case(found.read, found.facts)
+
+    def written(name: str, text: str, precision: str) -> list[object]:
+        return [change.value for change in case(name, text).setting("precision", precision)]
+
+    # accelerate's and Lightning's bf16 is mixed, and accelerate refuses fp32 (PrecisionType)
+    assert written("a.yaml", ACCELERATE, "bf16") == []
+    assert written("a.yaml", ACCELERATE, "fp32") == ["no"]
+    assert written("l.yaml", LIGHTNING, "bf16") == []
+    assert written("l.yaml", LIGHTNING, "fp16-mixed") == ["16-mixed"]
+    assert written("t.yaml", f"{TUNE}dtype: bf16\n", "bf16-mixed") == []
+    assert written("x.yml", AXOLOTL.replace("auto", "true"), "fp16-mixed") == []
 
 
 @pytest.mark.slow

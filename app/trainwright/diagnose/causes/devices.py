@@ -3,8 +3,10 @@
 from trainwright.diagnose.causes.rules import above, any_of, below, less_than, rules_of, yes
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.figures import (
+    UNEVEN,
     given,
     gpu_ratio,
+    imbalance,
     link_share,
     numa_mismatch,
     number,
@@ -24,6 +26,7 @@ DCGM = "assumed, on NVML's clock event reasons, as DCGM's violation counters"
 ASSUMED = "assumed"
 DRIVES = "assumed: a thread launches the kernels of one device at a time"
 FOREIGN = "assumed: 5 % of the memory"
+ALIKE = "assumed: GPUs that share each step are busy alike, as a wait in NCCL counts as busy"
 
 _rule = rules_of(Cause.SCHEDULING)
 
@@ -141,6 +144,8 @@ RULES = (
     _rule("gpus.memory_used",
           given(_partitioned, gpu_ratio("memory_used_bytes", "memory_total_bytes")), "share",
           above(0.8, 1, "assumed: the slice itself is full")),
+    # Work that is not divided evenly
+    _rule("gpus.imbalance", imbalance, "share", above(UNEVEN, 3, ALIKE), variant="uneven"),
     # Links and NUMA
     _rule("gpus.link", link_share, "share",
           below(0.6, 2, "assumed: half of the lanes, or a generation less"),

@@ -10,11 +10,13 @@ from trainwright.diagnose.measures.cost import (
     written_a_step,
 )
 from trainwright.diagnose.measures.figures import (
+    UNEVEN,
     cores_of_usable,
     data_wait,
     each_step,
     failed_for,
     given,
+    imbalance,
     input_keeps_up,
     number,
     on_cpu,
@@ -81,6 +83,11 @@ def _unmeasured(evidence: Evidence) -> float | None:
     return 1.0 if seen else None
 
 
+def _unmeasured_alike(evidence: Evidence) -> bool:
+    """Whether only devices were looked at, and the mean of them is what each of them does."""
+    return bool(_unmeasured(evidence)) and not at_least(UNEVEN, imbalance)(evidence)
+
+
 def _writes_alone(evidence: Evidence) -> bool:
     """Whether a process without ranks beside it writes, and does not read it again."""
     return ranks(evidence) == 1 and not offloads(evidence) and swapped_files(evidence) is None
@@ -108,7 +115,7 @@ RULES = (
     _rule("steps.absent", _unmeasured, "yes-no",
           yes(2, "NVIDIA, nvml.h: utilisation says whether a kernel ran, not how full the GPU was"),
           variant="nothing-measured"),
-    _rule("gpus.utilisation", given(lambda evidence: bool(_unmeasured(evidence)), utilisation),
+    _rule("gpus.utilisation", given(_unmeasured_alike, utilisation),
           "share", below(0.7, 1, ASSUMED), variant="nothing-measured"),
     _rule("counters.item_reads", given(on_gpu, _reads), "number", above(3, 1, GUIDE),
           above(8, 2, GUIDE), above(30, 3, GUIDE), variant="synchronisation"),

@@ -13,6 +13,8 @@ from trainwright.messages import UserError
 Measure = Callable[[Evidence], float | str | None]
 MIB = 1 << 20
 GIB = 1 << 30
+UNEVEN = 0.3
+"""Busiest less idlest GPU's utilisation, from which they do not work alike; assumed."""
 
 
 def reading(path: str) -> Measure:
@@ -303,8 +305,17 @@ def throttled(*reasons: str) -> Callable[[Evidence], float | None]:
 
 def least_busy(evidence: Evidence) -> float | None:
     """Return the utilisation of the idlest GPU of the run."""
-    found = [gpu.utilisation.mean for gpu in evidence.gpus or () if gpu.utilisation is not None]
-    return min(found, default=None)
+    return min(_used(evidence), default=None)
+
+
+def imbalance(evidence: Evidence) -> float | None:
+    """Return the utilisation of the busiest GPU of the run less that of the idlest."""
+    used = _used(evidence)
+    return max(used) - min(used) if len(used) > 1 else None
+
+
+def _used(evidence: Evidence) -> list[float]:
+    return [gpu.utilisation.mean for gpu in evidence.gpus or () if gpu.utilisation is not None]
 
 
 def waiting_threads(evidence: Evidence) -> float:

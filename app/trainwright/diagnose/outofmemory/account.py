@@ -23,8 +23,8 @@ error found."""
 ON_GPU: tuple[Kind, ...] = ("too-big", "fragmentation", "limit", "spilled", "driver", "cache")
 """Kinds that settings help which lower the GPU's peak."""
 
-SIZE = r"(?<![0-9.,])([0-9][0-9,]*(?:\.[0-9]+)?) ?([KMGT]?i?B|[KMGT]i?\b|kB|bytes?)"
-"""A number and its unit; torch counts in powers of two also where it writes GB."""
+SIZE = r"(?<![0-9.,])([0-9][0-9,]*(?:\.[0-9]*)?) ?([KMGT]?i?B|[KMGT]i?\b|kB|bytes?)"
+"""A number and its unit, NumPy's ``298. GiB`` too; torch means powers of two also by GB."""
 COUNT = r"(?<![0-9.,])([0-9]{1,20})()\b"
 """Bytes whose unit is not stated."""
 MOST_BYTES = 1 << 60

@@ -51,6 +51,7 @@ class Entry(Frozen):
     sizes: Literal["torch", "malloc_async", "metal", "llama"] | Sizes = Field({})
     values: dict[str, str] = Field({})
     fixes_of: tuple[str, ...] = ()
+    follows: bool = False
     explained_by: Literal["", "allocator", "metal", "shape", "collective"] = ""
 
 

@@ -176,10 +176,17 @@ def _decisive(text: str) -> Place | None:
 
 
 def _most_telling(forms: Sequence[Form], text: str) -> Place | None:
-    """Return the first form that is in the last error of its kind, which is not always its end."""
+    """Return the first form that is in the last error of its kind, which is not always its end.
+
+    What follows from other errors, as of ranks that waited in vain, gives way to one before it.
+    """
     places = [(_last_place(form.words, text), form) for form in forms]
     last = max(place for place, _ in places)
-    return next((each for each in places if each[0] >= max(0, last - ONE_ERROR)), None)
+    found = next((each for each in places if each[0] >= max(0, last - ONE_ERROR)), None)
+    if found is None or not found[1].entry.follows:
+        return found
+    earlier = (each for each in places if 0 <= each[0] < found[0] and not each[1].entry.follows)
+    return next((each for each in earlier if not _went_on(text, each[0], found[0])), found)
 
 
 def _last_place(pattern: re.Pattern[str], text: str) -> int:

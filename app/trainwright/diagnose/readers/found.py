@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from trainwright.data import resources
 from trainwright.diagnose.budget import Budget, Use, divided
+from trainwright.diagnose.measures.figures import UNEVEN
 from trainwright.diagnose.readers import texts
 from trainwright.messages import Message
 from trainwright.workload.settings import Frozen
@@ -20,6 +21,8 @@ MOST_GPUS = 64
 """GPUs that a record holds."""
 IDLE_BELOW = 0.1
 """Utilisation of a sample that counts as idle, as ``GpuReadings.idle_share`` says."""
+A_RUN = 1 << 30
+"""Least memory that a run holds; assumed: CUDA's context takes 500 MiB, and a desktop no more."""
 FEW_SAMPLES = 3
 """Fewer tell nothing of how a reading changes; assumed."""
 
@@ -163,6 +166,17 @@ def gpu_readings(samples: Iterable[GpuSample]) -> list[dict[str, Any]]:
     return [_over_time(by_index[index]) for index in sorted(by_index)]
 
 
+def in_use(gpus: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the readings of the GPUs less those that rest and hold little, where others do not."""
+
+    def empty(gpu: dict[str, Any]) -> bool:
+        rests = gpu.get("utilisation", {"high": 0})["high"] < IDLE_BELOW
+        return bool(rests and gpu.get("memory_used_bytes", A_RUN) < A_RUN)
+
+    opened = any(gpu.get("memory_used_bytes", 0) >= A_RUN for gpu in gpus)
+    return [gpu for gpu in gpus if not (opened and empty(gpu))]
+
+
 def _over_time(samples: list[GpuSample]) -> dict[str, Any]:
     held = {name: [each.readings[name] for each in samples if name in each.readings]
             for name in FIELDS}  # fmt: skip
@@ -183,7 +197,17 @@ def of_gpus(samples: Iterable[GpuSample], *more: Message, missed: Iterable[str] 
     held = tuple(each for each in samples if each.index < MOST_GPUS)
     left = ("no-step-times", *missed)
     sentences = tuple(Message.of(f"diagnose.file.{each}") for each in left)
-    return Found((*_counted(held), *more), sentences, gpus=held)
+    return Found((*_counted(held), *_apart(gpu_readings(held)), *more), sentences, gpus=held)
+
+
+def _apart(gpus: Sequence[dict[str, Any]]) -> Iterator[Message]:
+    """Yield the sentences on GPUs that are not the run's, and on those that do not work alike."""
+    used = in_use(gpus)
+    if at_rest := len(gpus) - len(used):
+        yield Message.of("diagnose.file.gpus-at-rest", count=at_rest)
+    loads = [gpu["utilisation"]["mean"] for gpu in used if "utilisation" in gpu]
+    if loads and max(loads) - min(loads) >= UNEVEN:
+        yield Message.of("diagnose.file.uneven", low=min(loads), high=max(loads))
 
 
 def _counted(samples: Sequence[GpuSample]) -> Iterator[Message]:

@@ -1,4 +1,4 @@
-"""``iostat``, ``vmstat`` and ``free``: processors, drives and memory of the computer.
+"""``iostat``, ``sar``, ``vmstat`` and ``free``: processors, drives and memory of the computer.
 
 Columns as their manuals (sysstat, procps-ng) name them.
 """
@@ -15,12 +15,14 @@ _VMSTAT = re.compile(r"^[ \t]{0,80}(r +b +swpd +free [a-z ]*)", re.MULTILINE)
 """-t adds a time, under the name of its zone."""
 _PROCESSORS = re.compile(r"^[ \t]{0,80}avg-cpu: +(%user [^\n]*)$", re.MULTILINE)
 _DRIVES = re.compile(r"^[ \t]{0,80}Device:? ([^\n]*)$", re.MULTILINE)
+_SAR = re.compile(r"^(?:CPU|DEV) +((?:%user|%usr|tps) [^\n]*)$", re.MULTILINE)
+_TIME = re.compile(r"^\d\d:\d\d:\d\d(?: [AP]M)? +", re.MULTILINE)
 _FREE = re.compile(r"^[ \t]{1,80}total +used +free +shared\b[^\n]*$", re.MULTILINE)
 _FREE_ROW = re.compile(r"^[ \t]{0,80}(?:Mem|메모리) ?: +([^\n]*)$", re.MULTILINE)
 _PASSIVE = re.compile(r"loop|ram|zram|sr\d|fd\d|dm-|md\d")
 """Devices that are not drives, or stand for drives that are listed themselves."""
 _READ = {"rkB/s": KIB, "kB_read/s": KIB, "rMB/s": MIB, "MB_read/s": MIB, "rsec/s": 512,
-         "Blk_read/s": 512}  # fmt: skip
+         "rd_sec/s": 512, "Blk_read/s": 512}  # fmt: skip
 """Columns of what was read, and their unit in bytes."""
 LEAST_MEMORY = 512 * MIB
 """Of a computer that trains, read as the KiB that ``free`` prints; assumed."""
@@ -84,18 +86,52 @@ def read_iostat(text: str) -> Found:
         if any("%util" in row for row in report)
     ]
     read = [sum(_read_bytes(row) for row in report) for report in drives]
-    idle = [1 - row["%idle"] / 100 - row["%iowait"] / 100 for row in processors]
-    host = {
-        "utilisation": spread(map(share, idle)) if idle else None,
-        "io_wait": _share(_mean(row["%iowait"] for row in processors) / 100) if idle else None,
+    host = _processors(processors) | {
         "drive_busy": _share(_mean(busy) / 100) if busy else None,
         "read_bytes_s": _mean(read) if read else None,
     }  # fmt: skip
     return _host("iostat", max(len(every), len(each_drives)), host, *([] if busy else ["no-busy"]))
 
 
+def _processors(rows: list[Row]) -> dict[str, Any]:
+    """Return what the columns that iostat and sar share say of all processors."""
+    if not rows:
+        return {}
+    idle = (1 - row["%idle"] / 100 - row["%iowait"] / 100 for row in rows)
+    waits = _share(_mean(row["%iowait"] for row in rows) / 100)
+    return {"utilisation": spread(map(share, idle)), "io_wait": waits}
+
+
 def _read_bytes(drive: Row) -> float:
     return next((drive[name] * unit for name, unit in _READ.items() if name in drive), 0.0)
+
+
+def is_sar(text: str) -> bool:
+    """Return whether there is a table of ``sar -u`` or ``sar -d``."""
+    return _SAR.search(_TIME.sub("", text)) is not None
+
+
+def read_sar(text: str) -> Found:
+    """Return the means of ``sar``'s lines: of all processors together, and of each drive.
+
+    Raises:
+        UserError: there is a heading and no line of numbers.
+    """
+    lines: dict[str, list[Row]] = {}
+    for report in _reports(_TIME.sub("", text), _SAR, labelled=True):
+        for label, row in report:
+            if not label.endswith(":") and not _PASSIVE.match(label):  # the average of all lines
+                lines.setdefault(label, []).append(row)
+    loads = [row for row in lines.get("all", []) if "%idle" in row]
+    drives = [rows for rows in lines.values() if "%idle" not in rows[0]]
+    if not loads and not drives:
+        raise UserError.of("diagnose.file.no-rows")
+    busy = [_mean(row["%util"] for row in rows) for rows in drives if "%util" in rows[0]]
+    host = _processors(loads) | {
+        "drive_busy": _share(max(busy) / 100) if busy else None,
+        "read_bytes_s": sum(_mean(map(_read_bytes, rows)) for rows in drives) if drives else None,
+    }
+    return _host("sar", 1 + max(map(len, lines.values())), host, *([] if busy else ["no-busy"]))
 
 
 def is_free(text: str) -> bool:

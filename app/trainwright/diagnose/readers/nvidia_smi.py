@@ -1,4 +1,4 @@
-"""``nvidia-smi`` as people read it: the table, once or again and again, and ``topo -m``."""
+"""``nvidia-smi`` as people read it: the table, once or again and again, and ``-L``, ``topo -m``."""
 
 import re
 from collections.abc import Iterator
@@ -23,6 +23,8 @@ _PROCESS = re.compile(
     r"\| (?P<index>\d{1,3}) (?:\S{1,20} \S{1,20} )?(?P<pid>\d+) (?P<type>C|G|C\+G|M\+C) "
     r"(?P<name>\S[^|\n]{0,60}?) (?P<memory>\d+MiB|N/A) ?\|"
 )
+_COMPUTES = ("C", "M+C")
+"""Of a compute context; Windows calls each program that draws C+G."""
 _SLICE = re.compile(r"\| \d+ \d+ \d+ \d+ \| \d+MiB ?/ ?\d+MiB ?\|")
 """A row of the table of MIG devices."""
 
@@ -41,7 +43,7 @@ def read(text: str) -> Found:
         missed.append("no-utilisation")
     if _SLICE.search(text):
         missed.append("slices")
-    working = {each["pid"] for each in _PROCESS.finditer(text) if "C" in each["type"]}
+    working = {each["pid"] for each in _PROCESS.finditer(text) if each["type"] in _COMPUTES}
     took = [Message.of("diagnose.file.gpu-processes", count=len(working))] if working else []
     return of_gpus(samples, *took, missed=missed)
 
@@ -56,6 +58,21 @@ def panels(text: str, first: re.Pattern[str], second: re.Pattern[str]) -> Iterat
             whole = {} if named["name"].endswith("..") else {"name": named["name"]}
             yield sampled(named["index"], found.groupdict() | whole)
             named = None
+
+
+_LISTED = re.compile(r"^GPU (\d{1,3}): (\S[^\n]{0,200}?) \(UUID: GPU-", re.MULTILINE)
+
+
+def is_list(text: str) -> bool:
+    """Return whether this is the list of ``nvidia-smi -L``."""
+    return _LISTED.search(text) is not None
+
+
+def read_list(text: str) -> Found:
+    """Return the names of the GPUs, which are all that the list has."""
+    samples = (sampled(each[1], {"name": each[2]}) for each in _LISTED.finditer(text))
+    slices = ["slices"] if re.search(r"^ +MIG \S+ +Device", text, re.MULTILINE) else []
+    return of_gpus(samples, missed=["no-utilisation", *slices])
 
 
 _MATRIX = re.compile(r"^[ \t]{1,80}GPU0[ \t][^\n]*CPU Affinity", re.MULTILINE)

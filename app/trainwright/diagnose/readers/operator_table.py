@@ -70,11 +70,14 @@ def read(text: str) -> Found:
     """Return the profile in the first table of a text.
 
     Raises:
-        UserError: no row has a time.
+        UserError: no row has a time, or the rows are single events, of which torch prints a few.
     """
     rows = tuple(_rows(text))
     totals = {each["device"]: texts.seconds(each["time"]) for each in _TOTAL.finditer(text)}
     host = totals.pop("CPU", None) or sum(row.host_self for row in rows)
+    single = len({row.name for row in rows}) < len(rows) and all(row.calls == 1 for row in rows)
+    if single and sum(row.host_self for row in rows) < host / 2:
+        raise UserError.of("diagnose.file.table-of-events")
     device = next((seconds for seconds in totals.values() if seconds), None)
     if not rows or host <= 0:
         raise UserError.of("diagnose.file.no-rows")

@@ -28,19 +28,21 @@ _TIMED: set[Quantity] = {"step", "data_wait", *RATES}
 _PASSES: set[Quantity] = {"forward", "backward"}
 
 _TIME = r"(?:[ _-]?(?:time|step|microstep|compute))?"
-_PER = r"(?:/s(?:ec(?:ond)?)?|[ _]?per[ _]?sec(?:ond)?)"
+_PER = r"(?:/s(?:ec(?:ond)?)?|[ _]?per[ _]?sec(?:ond)?(?:_per_gpu)?)"
 _NAMES: dict[Quantity, str] = {
     "load": r"gpu[ _-]?util(?:i[sz]ation)?",
-    "tokens_s": rf"tok(?:en)?s?{_PER}|tps|tgs|wps",
+    "tokens_s": rf"tok(?:en)?s?{_PER}|tps|tgs|wps"
+                r"|throughput(?=\": [0-9.]{1,20}, \"total_tokens)",  # LLaMA-Factory
     "samples_s": rf"(?:curr)?(?:samples?|img|imgs|images?|examples?){_PER}",
     "steps_s": rf"(?:steps?|it|its|iters?|iterations|batch(?:es)?){_PER}|ups",
     "data_wait": r"(?:last[ _])?data(?:[ _-]?(?:loading|load|loader|wait))?(?:[ _-]?time)?"
                  r"|load(?:er|ing)?[ _-]?time|batch-generator",
-    "communication": rf"(?:comm|communication|(?:bwd_)?allreduce){_TIME}",
+    "communication": rf"(?:comm|communication|(?:bwd_)?allreduce){_TIME}|all-grads-sync",
     "forward": rf"(?:forward|fwd){_TIME}",
     "backward": rf"(?:backward|bwd)(?:_inner)?{_TIME}",
     "optimizer": rf"opt(?:im(?:izer)?)?{_TIME}|step_microstep|(?<=\| )step(?=: \d{{1,9}}\.\d\d$)",
-    "step": r"elapsed time per iteration|(?:step|iter|iteration|batch)(?=_(?:ms|secs?|seconds?)\b)"
+    "step": r"elapsed time per iteration|train_step_timing in s|timing_s/step"
+            r"|(?:step|iter|iteration|batch)(?=_(?:ms|secs?|seconds?)\b)"
             r"|(?:(?:batch|step|iter|iteration|last)[ _-]?)?time"
             r"|time(?:[ _]per[ _]|_|/(?!batch))(?:step|iter|iteration|batch)"
             r"|(?:s|ms|sec|seconds)/(?:it|iter|step|batch)",
@@ -63,7 +65,8 @@ _RATE = re.compile(
 )
 """tqdm, Lightning, Keras: the unit behind the number."""
 _AT = re.compile(
-    r"(?:\b(?:step|iter|iteration|global_step|batch)\b[\"']? {0,20}[:=/]? {0,20}(\d{1,9})"
+    r"(?:\b(?:step|iter|iteration|global_step|current_steps|batch)\b[\"']? {0,20}[:=/]? {0,20}"
+    r"(\d{1,9})(?!\d|\.\d)"
     r"|\[ {0,20}(\d{1,9}) {0,20}/ {0,20}\d{1,9}|(?<![\d:.])(\d{1,9})/\d{1,9} {0,20}\[)",
     re.IGNORECASE,
 )
@@ -87,7 +90,9 @@ _NOT_TRAINING = re.compile(
 """Evaluation, YOLO's too, progress bars of work before training, and bars that count epochs."""
 
 _UNITS = {quantity: re.compile(names) for quantity, names in _NAMES.items()}
-_ERROR = re.compile(r"out of memory|OutOfMemoryError|Traceback \(most recent call last\)")
+_ERROR = re.compile(
+    r"out of memory|OutOfMemoryError|Traceback \(most recent call last\)|\b[Kk]illed\b|oom.kill"
+)
 _LOSS = re.compile(r"\bloss[\"']?[ :=]{1,5}[\"']?\d", re.IGNORECASE)
 _MILLISECONDS = re.compile(r"ms(?!g)|_microstep|^(?:fwd|bwd)|^step$")
 """Megatron's and DeepSpeed's timers count them, also where no unit says so."""
@@ -98,7 +103,7 @@ MOST_LINES = 1_000_000
 FEW_LOSSES = 2
 """One may stand in a text about training; assumed."""
 FEW_LINES = 3
-"""With more, the first is left out as warm-up; assumed. Of fewer, where it is of step 0."""
+"""With more, the first is left out as warm-up; assumed. Of fewer, where it is the first step's."""
 
 Values = dict[Quantity, float]
 """Seconds, rates a second, shares."""
@@ -139,7 +144,7 @@ def read(text: str) -> Found:
     if not lines:
         raise UserError.of("diagnose.file.no-rows")
     # The first step waits for workers to start and kernels to be chosen.
-    if len(lines) > FEW_LINES or (len(lines) > 1 and lines[0].at == 0):
+    if len(lines) > FEW_LINES or (len(lines) > 1 and lines[0].at in (0, 1)):
         every = every[every.index(lines[0]) + 1 :]
         lines = lines[1:]
     means = _means(every)

@@ -1,6 +1,17 @@
 """Kind: accelerate's ``default_config.yaml``."""
 
-from trainwright.review.kinds.kind import Key, Kind, among, key, names, truth, where, whole, word
+from trainwright.review.kinds.kind import (
+    Key,
+    Kind,
+    among,
+    back,
+    key,
+    names,
+    truth,
+    where,
+    whole,
+    word,
+)
 
 TYPES = {
     "no": "single",
@@ -40,7 +51,7 @@ ACCELERATE = Kind(
     tool="accelerate",
     keys={
         "distributed_type": Key("strategy", among(TYPES)),
-        "mixed_precision": Key("precision", among(PRECISION), lambda value: value.split("-")[0]),
+        "mixed_precision": Key("precision", among(PRECISION), back(PRECISION)),
         "num_processes": key("processes", whole),
         "num_machines": key("nodes", whole),
         "use_cpu": Key("on_cpu", truth),
