@@ -14,7 +14,7 @@ PACKAGE = Path(trainwright.__file__).parent
 PROGRAMS = PACKAGE / "worker" / "programs"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-HEAVY = ("torch", "transformers", "PySide6", "pyqtgraph", "timm", "peft", "pynvml")
+HEAVY = ("torch", "transformers", "PySide6", "timm", "peft", "pynvml")
 CORE = (
     "advise",
     "catalog",
