@@ -75,9 +75,7 @@ def test_a_simulated_day_holds_memory_flat(
     assert lines == DAY_S + 1
     grown = marks[-1][1] - marks[0][1]
     with capsys.disabled():
-        print(
-            f"\n{DAY_S / 3600:g} simulated hours at 1 Hz, 4 GPUs: {DAY_S:,} samples, each line logged"
-        )
+        print(f"\n{DAY_S / 3600:g} simulated hours at 1 Hz, 4 GPUs, {DAY_S:,} lines of a log")
         print("  resident " + ", ".join(f"{mb:.1f} MB after {at}" for at, mb in marks))
         print(f"  grown by {grown:+.2f} MB from the tenth minute on; budget {BUDGET_MB:g} MB")
         print(f"  {each * 1e3:.2f} ms of processor time a sample")
