@@ -12,7 +12,7 @@ REAL ?= 0
 # Tests start hundreds of processes: each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run check test lint unit bench accuracy recipes coverage profiles messages packages desktop clean
+.PHONY: run check test lint unit bench accuracy recipes coverage profiles packages desktop clean
 
 run: $(VENV)/run.stamp
 	@$(BIN)/python scripts/run.py
@@ -55,9 +55,6 @@ coverage: $(VENV)/test.stamp
 profiles: $(VENV)/test.stamp
 	$(BIN)/pip install -q -e ".[vision]"
 	$(BIN)/python scripts/build_profiles.py
-
-messages: $(VENV)/test.stamp
-	$(BIN)/python scripts/compile_messages.py
 
 # The wheel, installed by pipx and uv, and PyInstaller's folder: built and started without torch.
 packages:
