@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "app"))
 
+from trainwright import saving  # noqa: E402
 from trainwright.catalog.compiled import Compiled, from_json, sources_hash, to_json  # noqa: E402
 from trainwright.catalog.compiler import compile_folder  # noqa: E402
 from trainwright.catalog.gpu_file import GpuFile  # noqa: E402
@@ -43,7 +44,7 @@ def schema() -> str:
 
 def write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    saving.replace(path, text.encode())  # whole, for what reads it just now
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "app"))
 
+from trainwright import saving  # noqa: E402
 from trainwright.messages import compiling  # noqa: E402
 
 
@@ -16,7 +17,7 @@ def main() -> None:
     """Write a ``.mo`` for each language."""
     for folder in sorted(each for each in (ROOT / "resources/i18n").iterdir() if each.is_dir()):
         goal = folder.with_suffix(".mo")
-        goal.write_bytes(compiling.compiled(folder))
+        saving.replace(goal, compiling.compiled(folder))  # whole, for what reads it just now
         sys.stdout.write(f"{goal.name}\n")
 
 
