@@ -12,7 +12,7 @@ REAL ?= 0
 # Tests start hundreds of processes: each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test lint unit bench accuracy recipes coverage profiles messages packages desktop clean
+.PHONY: run check test lint unit bench accuracy recipes coverage profiles packages desktop clean
 
 run: $(VENV)/run.stamp
 	@$(BIN)/python scripts/run.py
@@ -24,6 +24,10 @@ lint: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+# While working: lint, and the tests of what changed since main.
+check: $(VENV)/test.stamp
+	@$(BIN)/python scripts/check.py
 
 # Without the slow ones: those trace large models or really train, and `make accuracy` runs them.
 unit: $(VENV)/test.stamp
@@ -51,9 +55,6 @@ coverage: $(VENV)/test.stamp
 profiles: $(VENV)/test.stamp
 	$(BIN)/pip install -q -e ".[vision]"
 	$(BIN)/python scripts/build_profiles.py
-
-messages: $(VENV)/test.stamp
-	$(BIN)/python scripts/compile_messages.py
 
 # The wheel, installed by pipx and uv, and PyInstaller's folder: built and started without torch.
 packages:

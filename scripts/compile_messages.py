@@ -1,54 +1,25 @@
-"""Compile the message catalogues: all ``resources/i18n/<language>/*.po`` into one ``.mo`` each.
+"""Compile the sentences of each language into the catalogue that the program reads.
 
-The result is committed, so that running the program needs no build step; ``--check`` fails
-where it is stale. Ids live in one area file each (``plan.po`` holds ``plan.*``).
+A checkout does so by itself after an edit; what is installed has it from its build.
 """
 
-import io
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
-from babel.messages.catalog import Catalog
-from babel.messages.mofile import read_mo, write_mo
-from babel.messages.pofile import read_po
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "app"))
 
-DATE = datetime(2026, 1, 1, tzinfo=UTC)
-"""Written into the headers, so that the same sentences give the same file."""
-I18N = Path(__file__).parents[1] / "resources" / "i18n"
+from trainwright import saving  # noqa: E402
+from trainwright.messages import compiling  # noqa: E402
 
 
-def compiled(language: str) -> bytes:
-    """Return the bytes of the language's ``.mo`` file."""
-    merged = Catalog(locale=language, creation_date=DATE, revision_date=DATE)
-    for path in sorted((I18N / language).glob("*.po")):
-        with path.open("rb") as file:
-            for message in read_po(file, locale=language):
-                if message.id:
-                    merged[message.id] = message
-    buffer = io.BytesIO()
-    write_mo(buffer, merged)
-    return buffer.getvalue()
-
-
-def sentences(content: bytes) -> dict[str, object]:
-    """Return what a ``.mo`` file says, without its header: that names a date and a version."""
-    found = read_mo(io.BytesIO(content))
-    return {str(message.id): message.string for message in found if message.id}
-
-
-def main() -> int:
-    stale = 0
-    for folder in sorted(path for path in I18N.iterdir() if path.is_dir()):
-        goal, content = I18N / f"{folder.name}.mo", compiled(folder.name)
-        if sys.argv[1:] != ["--check"]:
-            goal.write_bytes(content)
-            sys.stdout.write(f"{goal.name}\n")
-        elif not goal.is_file() or sentences(goal.read_bytes()) != sentences(content):
-            sys.stderr.write(f"{goal.name} is stale; run: make messages\n")
-            stale = 1
-    return stale
+def main() -> None:
+    """Write a ``.mo`` for each language."""
+    for folder in sorted(each for each in (ROOT / "resources/i18n").iterdir() if each.is_dir()):
+        goal = folder.with_suffix(".mo")
+        saving.replace(goal, compiling.compiled(folder))  # whole, for what reads it just now
+        sys.stdout.write(f"{goal.name}\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

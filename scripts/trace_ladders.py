@@ -1,9 +1,10 @@
-"""Trace the models of published ladders that do not ship into ``tests/accuracy/rows/ladders``.
+"""Trace the models of published ladders that do not ship into ``tests/accuracy/profiles.zip``.
 
 Run by hand when ladders are added; needs torch and timm. Only missing profiles are traced.
 """
 
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ sys.path[:0] = [
 ]
 
 import forking  # noqa: E402
-from ladders import PROFILES, ladders, path_of  # noqa: E402
+import packed  # noqa: E402
+from ladders import ladders, packed_name  # noqa: E402
 
 from trainwright.profile import codec, trace  # noqa: E402
 from trainwright.profile.fit import fit  # noqa: E402
@@ -31,7 +33,6 @@ BATCHES = (3, 2, 5)
 def main() -> None:
     """Trace each model of the file that no preset has."""
     forking.prepare()
-    PROFILES.mkdir(exist_ok=True)
     wanted = {
         rung.model: (rung.precision, rung.sequence)
         for rungs in ladders().values()
@@ -39,9 +40,9 @@ def main() -> None:
         if not rung.model.startswith("preset:")
     }
     for model, (precision, length) in wanted.items():
-        path = path_of(model)
-        if not path.exists():
-            print(model, path.write_bytes(codec.encode(traced(model, precision, length))))
+        name = packed_name(model)
+        if not packed.has(name):
+            print(model, packed.add(name, codec.encode(traced(model, precision, length))))
 
 
 def traced(model: str, precision: str, length: int) -> Profile:
@@ -57,12 +58,10 @@ def traced(model: str, precision: str, length: int) -> Profile:
         points=tuple((batch, length) for batch in BATCHES),
         optimizers=("adamw", "sgd"),
     )
-    result = PROFILES / "result.json.gz"
-    try:
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "result.json.gz"
         forking.in_fork(partial(run, spec.document(), name, length), str(result))
         return fit(read(result))
-    finally:
-        result.unlink(missing_ok=True)
 
 
 def run(document: dict[str, Any], name: str, length: int) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "nvml_stub"))
 sys.path.insert(0, str(Path(__file__).parent / "hostile"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
+import compile_catalog
 import nvmlstub
 
 # Properties are tried on a shared, busy computer: how long one try takes says nothing.
@@ -27,6 +29,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Before anything loads Qt: pytest-qt aborts the interpreter where there is no display.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+
+def pytest_configure(config):
+    """Compile an edited catalog once: each test, whose cache is its own, would do it again."""
+    if not hasattr(config, "workerinput"):
+        compile_catalog.refresh()
 
 
 def pytest_addoption(parser):

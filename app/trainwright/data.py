@@ -15,9 +15,13 @@ def folder(name: str) -> Path:
     data beside the package, and people edit the folders at the top.
     """
     checkout = _CHECKOUT / name
-    if checkout.is_dir() and (_CHECKOUT / "pyproject.toml").is_file():
-        return checkout
-    return _PACKAGE / "_data" / name
+    return checkout if checkout.is_dir() and edited() else _PACKAGE / "_data" / name
+
+
+@cache
+def edited() -> bool:
+    """Return whether the data are those of a checkout, which people edit."""
+    return (_CHECKOUT / "pyproject.toml").is_file()
 
 
 def resources(*parts: str) -> Path:

@@ -1,7 +1,7 @@
-"""Trace what the rows need and write ``profiles``: ``python tests/accuracy/build.py [PART]``.
+"""Trace what the rows need into ``profiles.zip``: ``python tests/accuracy/build.py [PART]``.
 
 Needs the ``hf`` and ``vision`` extras and litgpt (``pip install litgpt``). One child at a time.
-Only missing profiles are traced; delete those to trace again.
+Only missing profiles are traced; delete the archive to trace again.
 """
 
 import sys
@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 import forking
-from rows import Row, in_transformers, profile_path, rows, spec_of
+import packed
+from rows import Row, in_transformers, profile_name, rows, spec_of
 
 from trainwright.profile import codec, store
 
@@ -29,12 +30,12 @@ def main() -> int:
     for row in sorted(
         (*rows(), *in_transformers()), key=lambda row: (not row.measured, not row.infers)
     ):
-        path = profile_path(row)
-        if part not in row.id or path.exists():
+        name = profile_name(row)
+        if part not in row.id or packed.has(name):
             continue
         start = time.monotonic()
         try:
-            size = build(row, path)
+            size = build(row, name)
         except Exception as error:
             failed += 1
             print(f"{row.id}: {error}", flush=True)
@@ -52,7 +53,7 @@ def prepare() -> None:
         print(f"rows of litgpt cannot be traced here: {error}")
 
 
-def build(row: Row, path: Path) -> int:
+def build(row: Row, name: str) -> int:
     """Trace the row's structure at the row's point; return the bytes written."""
 
     def run(_program: str, document: dict[str, Any], **_options: Any) -> None:
@@ -66,8 +67,7 @@ def build(row: Row, path: Path) -> int:
         name.removesuffix("-foreach"): segment for name, segment in profile.segments.items()
     }
     profile = replace(profile, segments=segments)
-    path.parent.mkdir(exist_ok=True)
-    return path.write_bytes(codec.encode(profile))
+    return packed.add(name, codec.encode(profile))
 
 
 def forked(row: Row, document: dict[str, Any]) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 
+import packed
 from optables import ROWS
 
 from trainwright.catalog import catalog
@@ -20,9 +20,6 @@ from trainwright.profile import codec
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings, Workload
 
-PROFILES = ROWS / "ladders"
-"""Of models that do not ship: see ``scripts/trace_ladders.py``."""
-
 SAME = 0.03
 """Two settings whose measured rates differ by less are in either order."""
 
@@ -34,7 +31,7 @@ class Rung:
     ladder: str
     source: str
     model: str
-    """preset:NAME, or the name of a profile in ``PROFILES`` with what builds it: timm:NAME."""
+    """preset:NAME, or the name of a profile in the archive with what builds it: timm:NAME."""
     gpu: str
     precision: str
     layout: str
@@ -107,15 +104,20 @@ def profile_of(rung: Rung) -> Profile:
     """Return the profile of a rung's model in its precision."""
     kind, _, name = rung.model.rpartition(":")
     if kind != "preset":
-        return _read(str(path_of(rung.model)))
+        return _packed(packed_name(rung.model))
     precision = {"tf32": "fp32"}.get(rung.precision, rung.precision)
     kernel = "efficient" if precision == "fp32" else "flash"
     return _read(str(resources("profiles", name, f"full-{precision}-{kernel}.profile")))
 
 
-def path_of(model: str) -> Path:
-    """Return where the profile of a model that does not ship is."""
-    return PROFILES / f"{model.rpartition(':')[2]}.profile"
+def packed_name(model: str) -> str:
+    """Return the archive's name of a model that does not ship: ``scripts/trace_ladders.py``."""
+    return f"ladders/{model.rpartition(':')[2]}"
+
+
+@cache
+def _packed(name: str) -> Profile:
+    return codec.decode(packed.read(name), name)
 
 
 @cache

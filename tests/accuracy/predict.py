@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from functools import cache
 
-from rows import Row, profile_path, rows
+import packed
+from rows import Row, profile_name, rows
 
 from trainwright.catalog import catalog
 from trainwright.estimate.memory import MemoryEstimate, estimate_memory
@@ -42,13 +43,13 @@ class Prediction:
 @cache
 def predictions() -> tuple[Prediction, ...]:
     """Return the answer to every row whose profile is there."""
-    return tuple(predict(row) for row in rows() if profile_path(row).exists())
+    return tuple(predict(row) for row in rows() if packed.has(profile_name(row)))
 
 
 @cache
 def profile_of(row: Row) -> Profile:
     """Return the profile of the row's structure."""
-    return codec.decode(profile_path(row).read_bytes(), row.id)
+    return codec.decode(packed.read(profile_name(row)), row.id)
 
 
 def predict(row: Row) -> Prediction:

@@ -137,8 +137,8 @@ SAME_STRUCTURE = {
 """Models that differ from another in constants of the rotary embedding only."""
 
 
-def profile_path(row: Row) -> Path:
-    """Return where the profile of the row's structure lies."""
+def profile_name(row: Row) -> str:
+    """Return the name of the profile of the row's structure in the archive."""
     model = SAME_STRUCTURE.get(row.model, row.model)
     model = model.removesuffix(".json").rpartition("/")[2].replace(":", "-").lower()
     adapters = row.adapters.replace(":", "-").replace("+", "-")
@@ -146,7 +146,7 @@ def profile_path(row: Row) -> Path:
         model, row.task, row.precision, row.attention, row.quantization, adapters,
         f"{row.batch}x{row.length or row.image_size}",
     )  # fmt: skip
-    return HERE / "profiles" / ("_".join(filter(None, parts)) + ".profile")
+    return "_".join(filter(None, parts))
 
 
 IN_TRANSFORMERS = {

@@ -29,8 +29,9 @@ def rows() -> list[dict[str, str]]:
 
 def shape_of(name: str) -> CacheShape:
     kind, _, preset = name.partition(":")
-    path = resources("presets", preset, "config.json") if preset else HERE / "kv" / f"{kind}.json"
-    shape = kv.read(json.loads(path.read_text(encoding="utf-8")))
+    path = resources("presets", preset, "config.json") if preset else HERE / "kv.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    shape = kv.read(config if preset else config[kind])
     assert shape is not None, name
     return shape
 

@@ -12,8 +12,9 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).parent))
 
 import baselines
+import packed
 from predict import Prediction, predict, predictions, profile_of
-from rows import HERE, in_transformers, profile_path, rows, table
+from rows import HERE, in_transformers, profile_name, rows, table
 
 from trainwright.catalog import catalog
 
@@ -42,7 +43,7 @@ def test_rule_leaves_enough_rows_and_names_the_others():
 
 
 def test_every_row_has_its_trace():
-    assert not [row.id for row in rows() if not profile_path(row).is_file()]
+    assert not [row.id for row in rows() if not packed.has(profile_name(row))]
 
 
 def test_models_are_the_published_ones():
@@ -228,7 +229,7 @@ def baseline_table() -> str:
 def other_stack_table() -> str:
     """Runs of litgpt against plans for transformers: what the stack alone changes."""
     lines = ["Runs of litgpt, planned as runs of today's transformers and PEFT"]
-    answers = [predict(row) for row in in_transformers() if profile_path(row).is_file()]
+    answers = [predict(row) for row in in_transformers() if packed.has(profile_name(row))]
     lines += [
         f"{p.row.id:<50} {p.row.measured_bytes / 1e9:9.2f} {p.predicted / 1e9:9.2f} {p.error:+7.1%}"
         for p in answers

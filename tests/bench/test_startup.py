@@ -28,7 +28,7 @@ def test_estimate_answers_without_torch(capsys):
     assert json.loads(run.stdout)["memory"]["allocated_peak_bytes"] > 0
     loaded = {line.rsplit("|", 1)[-1].strip() for line in run.stderr.splitlines()}
     assert {"numpy", "trainwright.plan.evaluate"} <= loaded
-    assert loaded.isdisjoint({"torch", "transformers", "PySide6", "pyqtgraph", "rich"})
+    assert loaded.isdisjoint({"torch", "transformers", "PySide6", "rich"})
 
     bare = median_seconds("-c", "pass")
     answer = median_seconds("-m", "trainwright", "estimate", PLAN, "--json")

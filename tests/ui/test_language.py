@@ -3,7 +3,6 @@
 import re
 from typing import get_args
 
-import fakes
 import pytest
 import yaml
 from babel import numbers
@@ -12,7 +11,6 @@ from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QLineEdit
 from walk import SCREENS, settle, texts
 
 from trainwright.catalog.parts import PartKind, list_parts
-from trainwright.cli.run import run
 from trainwright.data import hardware_db, resources
 from trainwright.messages import LANGUAGES, Message, keys, units
 from trainwright.profile.presets import presets
@@ -64,16 +62,6 @@ def test_won_and_dollars_are_written_as_people_of_the_language_do():
     i18n.use("en")
     assert money.amount(2_421_850, "KRW") == numbers.format_currency(2421850, "KRW", locale="en")
     assert money.exact(1299, "EUR") == "€1,299"
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_no_thin_space_is_left_in_a_figure_of_the_command_line(language, monkeypatch, capsys):
-    monkeypatch.setenv("LC_ALL", "ko_KR.UTF-8" if language == "ko" else "en_US.UTF-8")
-    asked = ["build", str(fakes.EXAMPLE), "--budget", "3000000KRW", "--top", "1"]
-    assert run(asked, lambda *_: 0) == 0
-    printed = capsys.readouterr().out
-    assert "," in printed
-    assert "\u202f" not in printed
 
 
 KEY = re.compile(r"\b(?:settings|workload|machine|limits)\.[a-z_]+|\b[a-z]+_[a-z_]+\b")

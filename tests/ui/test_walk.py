@@ -10,10 +10,17 @@ import walk
 
 
 @pytest.mark.parametrize(
-    ("scale", "size"),
-    [("1", "1440x900"), ("1", "1024x640"), ("1.5", "1280x800"), ("2", "1440x900")],
+    ("scale", "size", "languages"),
+    [
+        ("1", "1440x900", "en ko long"),
+        ("1", "1024x640", "ko long"),  # what has room for longer English has room for English
+        ("1.5", "1280x800", "ko long"),
+        ("2", "1440x900", "ko long"),
+    ],
 )
-def test_no_screen_cuts_overlaps_or_hides_anything_from_screen_readers(scale, size, tmp_path):
+def test_no_screen_cuts_overlaps_or_hides_anything_from_screen_readers(
+    scale, size, languages, tmp_path
+):
     environment = {
         "QT_QPA_PLATFORM": "offscreen",
         "QT_SCALE_FACTOR": scale,
@@ -23,7 +30,7 @@ def test_no_screen_cuts_overlaps_or_hides_anything_from_screen_readers(scale, si
     }
     program = str(Path(walk.__file__))
     child = subprocess.run(
-        [sys.executable, program, size],
+        [sys.executable, program, size, *languages.split()],
         env=environment,
         capture_output=True,
         text=True,

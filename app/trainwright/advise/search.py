@@ -62,6 +62,7 @@ class Sources:
     """Plan -> its facts; None where it cannot be, or would have to be traced."""
 
 
+# Long: what one step works out, the others look up.
 class Search:
     """One search; keeps the profiles, times and reports that it has worked out."""
 

@@ -122,7 +122,7 @@ def search(
     return replace(found, notes=(*found.notes, *short, *beside, *untraced))
 
 
-class _Search:
+class _Search:  # Long: what one step works out, the others look up.
     """One search, and what it has worked out so far."""
 
     def __init__(

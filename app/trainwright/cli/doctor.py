@@ -30,7 +30,6 @@ PACKAGES = (
     "peft",
     "diffusers",
     "PySide6_Essentials",
-    "pyqtgraph",
     "numpy",
     "pydantic",
 )

@@ -102,7 +102,7 @@ def slowed(times: OpTimes, slowness: Quantity | None) -> OpTimes:
     )
 
 
-class Clock:
+class Clock:  # Long: all that is timed in one situation, each value worked out once.
     """Times steps in one situation; keeps the seconds of operators that it has worked out."""
 
     def __init__(self, situation: Situation, efficiency: Efficiency | None = None) -> None:

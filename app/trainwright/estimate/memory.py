@@ -149,7 +149,7 @@ def _engine(gpu: Gpu, settings: FullSettings) -> Engine | None:
     return Engine(int(settings.beside * gpu.total.value), settings.generation == "vllm-sleep")
 
 
-def estimate_memory(
+def estimate_memory(  # Long: half of it is what it takes, and the one value that it returns.
     profile: Profile,
     gpu: Gpu,
     settings: FullSettings,

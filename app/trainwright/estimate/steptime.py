@@ -103,6 +103,7 @@ class TimeEstimate:
     """Why no time is predicted; nothing else is then known here."""
 
 
+# Long: half of it is what it takes, and the one value that it returns.
 def estimate_time(
     profile: Profile,
     gpu: Gpu,
@@ -211,6 +212,7 @@ def _unpredicted(refused: Message) -> TimeEstimate:
     )
 
 
+# Long: half of it is the one value that it returns.
 def _served_time(
     profile: Profile,
     clock: Clock,

@@ -3,10 +3,11 @@
 import gettext
 import re
 from functools import cache
+from io import BytesIO
 from string import Formatter
 from typing import Any, Literal, get_args
 
-from trainwright.data import resources
+from trainwright.data import edited, resources
 from trainwright.messages import particles, units
 from trainwright.messages.message import Message
 
@@ -17,6 +18,10 @@ _BRACE = re.compile("[{}]")
 
 @cache
 def _translations(language: Language) -> gettext.GNUTranslations:
+    if edited():
+        from trainwright.messages.compiling import fresh  # needed in a checkout only
+
+        return gettext.GNUTranslations(BytesIO(fresh(resources("i18n", language))))
     with resources("i18n", f"{language}.mo").open("rb") as file:
         return gettext.GNUTranslations(file)
 

@@ -234,6 +234,7 @@ def _unchecked(choice: MachineChoice, machine: Machine) -> list[str]:
     return [*unknown, *(["drives"] if None in machine.storage else [])]
 
 
+# Long: each verdict rests on those before it, which helpers would pass on by the dozen.
 def evaluate(plan: Plan, facts: Facts) -> Report:
     """Return the report; pure."""
     machine = facts.machine

@@ -131,6 +131,7 @@ class Review:
         return tuple(u for one in self.read for u in one.unread if u.why == "no-part")
 
 
+# Long: half of it is what it takes, and the one value that it returns.
 def review(
     run: Run,
     machine: Mapping[str, Any],

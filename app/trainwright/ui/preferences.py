@@ -49,6 +49,7 @@ def _may_be_path(text: str) -> bool:
     return short and b"\0" not in name
 
 
+# Long: a property for each thing that is kept, with its setter.
 class Preferences:
     """Typed access to the settings file."""
 

@@ -34,7 +34,7 @@ _ASK_MS = 30
 """Pause after an edit before the full answer is asked for; it would compete with the repaint."""
 
 
-class Session(QObject):
+class Session(QObject):  # Long: document, answers and errands still live here together.
     """Holds the history and asks the core, off the UI thread, whenever the plan changes."""
 
     edited = Signal()

@@ -52,6 +52,7 @@ _PATIENCE_S = 0.5
 """How long closing waits for work to end; assumed: longer feels like a window that hangs."""
 
 
+# Long: a method for each command of the menus, and Qt's events.
 class Window(QMainWindow):
     """Holds the session and shows one of its screens."""
 

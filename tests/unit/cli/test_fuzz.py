@@ -38,7 +38,7 @@ from trainwright.profile import codec, store, windows
 from trainwright.worker import client
 from trainwright.workload import weightfiles
 
-FAST, ALL, CHUNK = 1_000, 10_000, 100
+FAST, ALL, CHUNK = 500, 10_000, 100
 CPU_SECONDS = 5.0
 
 EXAMPLE = resources("examples", "resnet50-rtx3060.plan.yaml")

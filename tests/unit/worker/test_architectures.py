@@ -16,6 +16,11 @@ TEXT = {"vocab_size": 128, "hidden_size": 64, "num_hidden_layers": 2, "num_atten
         "intermediate_size": 128, "head_dim": 16, "num_key_value_heads": 2}  # fmt: skip
 TOWER = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
          "num_attention_heads": 4, "image_size": 64, "patch_size": 16}  # fmt: skip
+BLIP = {
+    "model_type": "blip",
+    "text_config": {"num_hidden_layers": 1},
+    "vision_config": {"num_hidden_layers": 1},
+}
 BEIT = TOWER | {"model_type": "beit"}
 NAMED = {
     "BertModel": TEXT | {"model_type": "bert"},
@@ -65,8 +70,8 @@ NAMED = {
     "BeitForSemanticSegmentation": BEIT | {
         "num_hidden_layers": 4, "out_indices": [0, 1, 2, 3], "use_auxiliary_head": True},
     "BertGenerationDecoder": TEXT | {"model_type": "bert-generation", "is_decoder": True},
-    "BlipForConditionalGeneration": {"model_type": "blip"},
-    "BlipForQuestionAnswering": {"model_type": "blip"},
+    "BlipForConditionalGeneration": BLIP,
+    "BlipForQuestionAnswering": BLIP,
     "LevitForImageClassificationWithTeacher": {"model_type": "levit"},
     "MoonshineForConditionalGeneration": {"model_type": "moonshine",
                                           "encoder_num_hidden_layers": 1},

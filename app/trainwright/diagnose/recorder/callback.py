@@ -77,6 +77,7 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+# Long: the hooks of all trainers share one record, and the file is copied alone.
 class Recorder:
     """Times the batches of a run and writes what it saw to ``path``, replaced in one step.
 

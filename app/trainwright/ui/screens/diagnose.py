@@ -54,6 +54,7 @@ recorder = Recorder("run.record.json")
 recorder.start()"""
 
 
+# Long: a method for each command and each answer.
 class DiagnoseScreen(Scroll):
     """What to look at stands at the left, what it says at the right."""
 

@@ -48,7 +48,7 @@ from trainwright.ui.widgets.migpalette import ProfileRow, RowHeads
 from trainwright.ui.widgets.migstrips import Strips
 
 
-class MigScreen(QWidget):
+class MigScreen(QWidget):  # Long: a method for each gesture on the boards.
     """The board above, palette and jobs below it, ways and commands at the right."""
 
     stepped = Signal()

@@ -47,6 +47,7 @@ _CARD = 314
 _SIDE = 320
 
 
+# Long: a method for each command and each group of the screen.
 class MonitorScreen(QWidget):
     """Readings left, what happened and what to be told of right."""
 

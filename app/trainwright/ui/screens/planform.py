@@ -32,6 +32,7 @@ from trainwright.workload.settings import USUAL_IMPLEMENTATION
 _WIDTH = 340
 
 
+# Long: a method for each kind of row and each choice.
 class PlanForm(Surface):
     """The form; it shows the session's plan and edits it."""
 
@@ -183,6 +184,7 @@ class PlanForm(Surface):
         self._samples(group)
         return group
 
+    # Long: a line for each row of the form, in the order in which they are shown.
     def _settings(self) -> Group:
         group = Group(Message.of("ui.group.settings"), self._labels)
         self._fixed_note = group.heading

@@ -50,6 +50,7 @@ BESIDE = Rows(None, 36, 72, 112, 140, 166)
 """Of one among several GPUs."""
 
 
+# Long: Qt's events, gestures and parts of one drawing.
 class Strip(Painted):
     """One GPU's units with its instances; tells what a person wants, and changes nothing."""
 

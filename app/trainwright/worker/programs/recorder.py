@@ -74,6 +74,7 @@ class Holder:
         self.recorder.log(RELEASE, self.number)
 
 
+# Long: torch asks one dispatch mode for all of them.
 class Recorder(TorchDispatchMode):
     """A dispatch mode that logs; it holds no tensor, so that it does not prolong a life."""
 

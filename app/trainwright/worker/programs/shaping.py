@@ -30,6 +30,7 @@ COMPUTE = {
 """Type of frozen and of served weights by precision; fp32 for the others."""
 
 
+# Long: the changes depend on their order, which is read best in one place.
 def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
     """Change the model, still on ``meta``, and return the settings of its step.
 
