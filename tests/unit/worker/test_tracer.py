@@ -50,7 +50,7 @@ BROKEN = {
     "not-json": ("{", "worker.config-unreadable"),
     "a-list": ("[1]", "worker.config-unreadable"),
     "deep": (DEEP, "worker.config-unreadable"),
-    "nan": ('{"hidden_size": NaN}', "worker.config-unreadable"),
+    "nan": ('{"hidden_size": NaN}', "worker.config-nan"),
     "missing": (None, "worker.config-missing"),
     "code": (
         LLAMA | {"model_type": "own", "auto_map": {"AutoModel": "x--y.Z"}},
