@@ -21,7 +21,12 @@ from trainwright.workload.settings import Effect, effect
 _ESTIMATE = "estimate"
 _ALONE = "torchtune: full_finetune_single_device, dtype"
 _MPS = "pytorch #139390, #142397, #175804; transformers #40458; karpathy/nanochat #685, M4 Max"
-_CAPABILITY = "NVIDIA CUDA programming guide, arithmetic by compute capability; stas00, dtype"
+_CAPABILITY = {
+    "NVIDIA": "NVIDIA CUDA programming guide, arithmetic by compute capability; stas00, dtype",
+    "AMD": "AMD, instruction set guides of CDNA and RDNA; stas00, dtype",
+    "Intel": "Intel, data sheets of Xe2 and XMX; stas00, dtype",
+    "Apple": _MPS,
+}
 
 
 def reasons(search: Search, best: Timed, report: Report) -> tuple[Reason, ...]:
@@ -54,7 +59,7 @@ def slower(timed: Timed, than: Timed) -> float:
 def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     value = best.candidate.precision
     record = search.facts.machine.gpu.record
-    gpu = record.name
+    gpu, source = record.name, _CAPABILITY[record.vendor]
     if effect("precision", value) is Effect.DIFFERENT and best.candidate.effect:
         mixed = Message.of("advise.flip.memory-precision")
         yield _reason("precision", value, "advise.precision.alone", _ALONE, mixed, value=value)
@@ -73,7 +78,7 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     if value == "fp16-mixed" and record.vendor == "NVIDIA":
         flips = Message.of("advise.flip.bf16-gpu")
     if not others:
-        yield _reason("precision", value, f"advise.precision.{value}", _CAPABILITY, flips, gpu=gpu)
+        yield _reason("precision", value, f"advise.precision.{value}", source, flips, gpu=gpu)
         return
     other = others[0]
     gain = other.seconds / best.seconds
@@ -83,7 +88,7 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
         "precision",
         value,
         _compared(record, gain),
-        _CAPABILITY,
+        source,
         flips,
         gpu=gpu,
         value=value,

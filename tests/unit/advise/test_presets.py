@@ -439,6 +439,13 @@ def test_shares_of_the_model_are_traced_also_where_a_smaller_model_with_shares_i
     assert "fsdp2" in dict(worth_tracing(plan, advice))
 
 
+def test_what_a_gpu_computes_is_said_by_its_own_vendor():
+    plan = planned("llama-3.2-1b", "lora", "mi300x", 16, {"sequence_length": 1024})
+    (choice,) = advise(plan, resolve(plan), top=1).choices
+    precision = next(reason for reason in choice.reasons if reason.setting == "precision")
+    assert precision.source.startswith("AMD")
+
+
 def test_of_two_kinds_of_cards_the_faster_alone_is_named_where_the_slower_holds_it_up():
     plan = planned("llama-3.2-1b", "lora", "rtx-4090", 16, {"sequence_length": 1024})
     gpus = (*plan.machine.gpus, plan.machine.gpus[0].model_copy(update={"id": "rtx-3060-12gb"}))
