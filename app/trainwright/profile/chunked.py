@@ -64,7 +64,9 @@ class _Tables:
     def __init__(self, profile: Profile) -> None:
         self.old = profile
         self.category = dict(profile.category)
-        last = max(max(int(s.a.max()), int(s.b.max())) for s in profile.segments.values())
+        last = max(
+            max(int(s.a.max(initial=0)), int(s.b.max(initial=0))) for s in profile.segments.values()
+        )
         self.fresh = count(last + 1)
         self._sizes = {tuple(row): number for number, row in enumerate(profile.sizes.tolist())}
         self._count = len(profile.sizes)

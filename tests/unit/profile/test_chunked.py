@@ -96,6 +96,15 @@ def test_the_derived_chunks_are_those_of_a_traced_run(case, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_step_within_backward_is_not_cut(tmp_path):
+    """The head is updated as soon as its gradient is there, and the optimizer's segment is empty."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA), encoding="utf-8")
+    spec = TraceSpec((("hf", str(path)),), "", "full", "bf16", "flash", optimizers=("adamw",))
+    assert chunked(store.trace(replace(spec, in_backward="adamw"), keep=False)) is None
+
+
+@pytest.mark.slow
 def test_scores_that_are_changed_after_the_head_are_not_cut(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({
