@@ -97,7 +97,7 @@ def test_the_derived_chunks_are_those_of_a_traced_run(case, tmp_path):
 
 @pytest.mark.slow
 def test_a_step_within_backward_is_not_cut(tmp_path):
-    """The head is updated as soon as its gradient is there, and the optimizer's segment is empty."""
+    """The head is updated as soon as its gradient is there; the optimizer's segment is empty."""
     path = tmp_path / "config.json"
     path.write_text(json.dumps(LLAMA), encoding="utf-8")
     spec = TraceSpec((("hf", str(path)),), "", "full", "bf16", "flash", optimizers=("adamw",))
