@@ -240,7 +240,7 @@ def test_batches_before_an_epochs_first_update_are_the_updates_too(tmp_path: Pat
     recorder = callback.Recorder(tmp_path / "run.record.json", sample=False)
     for _ in range(5):
         for batch in recorder.batches(range(8)):
-            time.sleep(0.002)
+            time.sleep(0.01)
             if batch % 4 == 3:
                 recorder.optimizing()
                 recorder.optimized(Parameters())

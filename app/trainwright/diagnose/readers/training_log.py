@@ -49,11 +49,11 @@ _NAMES: dict[Quantity, str] = {
 }  # fmt: skip
 """What loops call the quantities, in lower case."""
 _PAIR = re.compile(
-    r"(?<![\w/-])(?P<name>(?:(?:train|throughput)[/_]){0,2}(?:"
+    r"(?<![\w/-])(?=[a-z])(?P<name>(?:(?:train|throughput)[/_]){0,2}(?:"
     + "|".join(f"(?P<{quantity}>{names})" for quantity, names in _NAMES.items())
     + r"))(?P<in> ?\((?:ms|s|sec|us)\)|_(?:ms|us|s|secs?|seconds?)(?![a-z]))?"
-    r"[\"']?[ \t]{0,9}(?P<dots>\.{3,200}[ \t]{0,9})?[:=]?"
-    r"[ \t]{0,9}[\"'(]?(?P<value>\d[\d,]{0,20}(?:\.\d{1,20})?(?:e[-+]\d{1,3})?)"
+    r"[\"']?[ \t]{0,9}+(?P<dots>\.{3,200}[ \t]{0,9}+)?[:=]?"
+    r"[ \t]{0,9}+[\"'(]?(?P<value>\d[\d,]{0,20}(?:\.\d{1,20})?(?:e[-+]\d{1,3})?)"
     r"(?![\d:]|-\d|e[-+]?\d)"
     r"(?P<unit>[ ]?(?:ms|us|µs|sec|s|%)(?![\w/]))?"
 )
