@@ -26,7 +26,7 @@ lint: $(VENV)/test.stamp
 	$(BIN)/lint-imports --no-logo
 
 # While working: lint, and the tests of what changed since main.
-check: $(VENV)/test.stamp
+check: lint
 	@$(BIN)/python scripts/check.py
 
 # Without the slow ones: those trace large models or really train, and `make accuracy` runs them.

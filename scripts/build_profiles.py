@@ -86,7 +86,7 @@ def reached(preset: Preset, task: str) -> Iterable[int]:
 
 def forked(_program: str, document: dict[str, Any], **_options: Any) -> None:
     """Trace in forks of this process, which has imported everything already."""
-    for question in document.get("questions", [document]):
+    for question in store.questions(document):
         # A second step repeats the first in every precision or in none.
         spec = question | {"check_repeat": question["precision"] == CHECKED}
         if spec["optimizers"]:  # of one point, the one that is asked for; what ships has all

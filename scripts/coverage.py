@@ -305,7 +305,7 @@ def _here(_program: str, document: dict[str, Any], **_options: Any) -> None:
 
     import tracing
 
-    for question in document.get("questions", [document]):
+    for question in store.questions(document):
         try:
             result = tracing.trace(question, lambda _progress, _message: None)
         except Exception as error:

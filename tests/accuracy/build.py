@@ -72,7 +72,7 @@ def build(row: Row, name: str) -> int:
 
 def forked(row: Row, document: dict[str, Any]) -> None:
     """Trace in forks of this process."""
-    for question in document.get("questions", [document]):
+    for question in store.questions(document):
         spec = question | {"check_repeat": False}
         if spec["optimizers"]:  # a first answer has one; rows may be of several
             spec["optimizers"] = spec_of(row).optimizers

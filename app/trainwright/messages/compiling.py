@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _LINE = re.compile(r'^(?:(msgid|msgid_plural|msgstr)(?:\[\d\])? )?(".*")$', re.MULTILINE)
-"""A line of a ``.po`` file that is no comment: a keyword with its text, or more of the text."""
+"""A line of a ``.po`` file with text: a keyword and its string, or a string that continues it."""
 _MAGIC, _HEADER = 0x950412DE, struct.Struct("<7I")
 """How a ``.mo`` file begins (GNU gettext manual, 10.3)."""
 

@@ -72,6 +72,8 @@ class Model:
     """Whether its positions have no end, whatever it was trained for."""
     mixed: bool = False
     """Whether it may be a mixture of experts."""
+    refused: bool = False
+    """Whether PEFT refuses to adapt some of its linear layers."""
     reads_images: bool = False
     """Whether images may be a part of its text."""
     image_least: int = 0
@@ -79,11 +81,6 @@ class Model:
     """Of presets: the fewest pixels a side, and what the pixels are multiples of."""
     config: str = ""
     """The text of its ``config.json``; empty where it has none."""
-
-    @property
-    def refused(self) -> bool:
-        """Whether PEFT refuses to adapt some of its linear layers."""
-        return bool(self.config) and json.loads(self.config).get("model_type") in REFUSED_BY_PEFT
 
     @property
     def generates(self) -> bool:
@@ -162,6 +159,7 @@ def _preset(id: str, task: str) -> Model:
         rotates=windows.rotates(config),
         assumed=False,
         mixed=speaks_of_experts(config),
+        refused=config.get("model_type") in REFUSED_BY_PEFT,
         config=json.dumps(config) if config else "",
         notes=taken_for_granted(config, preset.notes),
         image_least=preset.image_least,
@@ -198,6 +196,7 @@ def _hf(path: Path) -> Model:
         rotates=windows.rotates(config),
         assumed=not images,
         mixed=speaks_of_experts(config),
+        refused=config.get("model_type") in REFUSED_BY_PEFT,
         reads_images=not images and isinstance(config.get("vision_config"), dict),
         config=json.dumps(config),
         notes=taken_for_granted(config) + ((CODE_NOT_RUN,) if b'"auto_map"' in text else ()),

@@ -121,6 +121,12 @@ def trace_for(
     return profile if profile.answers(*point) else trace(spec, at=point, on_progress=on_progress)
 
 
+def questions(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the traces that a document for the tracer's program asks for."""
+    found: list[dict[str, Any]] = document.get("questions", [document])
+    return found
+
+
 def _with_known(spec: TraceSpec) -> tuple[str, ...]:
     """Return the updates to trace: none that the cached profile has is lost with it."""
     path = cache_path(spec)

@@ -6,7 +6,7 @@ computed ahead, the VAE and the text encoders are on the GPU too, frozen, and co
 
 import contextlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
         found = blame.of_key(error, fields, path, None, kind.from_config)
         raise found or blame.of_values(error, path) from error
     feeds = soundlatents if soundlatents.is_sound(name) else latents
-    if lacks := feeds.lacking(model):
+    if lacks := _lacking(model, feeds.FEEDS):
         raise Refusal("worker.class-wants", name=name, inputs=", ".join(lacks))
     if spec["kernel"] == "eager":
         _be_eager(model, name)
@@ -56,6 +56,12 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     if feeds is soundlatents:
         return _of_sound(model, name, usual)
     return _subject(model, name, usual, spec)
+
+
+def _lacking(model: Any, feeds: Collection[str]) -> list[str]:
+    """Return the parameters that forward needs and nobody here knows how to feed."""
+    taken = inspect.signature(model.forward).parameters.values()
+    return [each.name for each in taken if each.default is each.empty and each.name not in feeds]
 
 
 @contextlib.contextmanager

@@ -412,12 +412,6 @@ ALWAYS = {"text_embedding_mask", "text_embedding_mask_t5", "encoder_attention_ma
 """Masks that the forward of Hunyuan's models calls optional and cannot do without."""
 
 
-def lacking(model: Any) -> list[str]:
-    """Return the parameters that forward needs and nobody here knows how to feed."""
-    taken = inspect.signature(model.forward).parameters.values()
-    return [each.name for each in taken if each.default is each.empty and each.name not in FEEDS]
-
-
 def feed(model: Any, scene: Scene) -> dict[str, Any]:
     """Return the arguments of forward.
 

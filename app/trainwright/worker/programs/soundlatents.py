@@ -70,7 +70,7 @@ def _turned(sound: Sound) -> list[torch.Tensor]:
     return [torch.zeros((sound.length + 1, width)) for _ in range(2)]
 
 
-FORMS: dict[str, Callable[[Sound], Any]] = {
+FEEDS: dict[str, Callable[[Sound], Any]] = {
     "hidden_states": Sound.latents,
     "sample": Sound.latents,
     "timestep": lambda sound: torch.zeros((sound.batch,)),
@@ -90,15 +90,9 @@ ALWAYS = ("timestep",)
 """What Stable Audio's forward calls optional and cannot do without."""
 
 
-def lacking(model: Any) -> list[str]:
-    """Return the parameters that forward needs and nobody here knows how to feed."""
-    taken = inspect.signature(model.forward).parameters.values()
-    return [e.name for e in taken if e.default is e.empty and e.name not in FORMS]
-
-
 def feed(model: Any, usual: Usual, sound: Sound) -> dict[str, Any]:
     """Return the arguments of forward."""
     taken = inspect.signature(model.forward).parameters.values()
-    given = [each for each in taken if each.name in FORMS]
+    given = [each for each in taken if each.name in FEEDS]
     given = [e for e in given if e.default is e.empty or e.name in ALWAYS or usual.gives(e.name)]
-    return {each.name: FORMS[each.name](sound) for each in given}
+    return {each.name: FEEDS[each.name](sound) for each in given}
