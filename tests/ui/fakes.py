@@ -25,8 +25,8 @@ from trainwright.estimate.steptime import Stage, TimeEstimate
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.resolve import catalogued
 from trainwright.messages import Message, UserError
-from trainwright.plan.chosen import in_force
 from trainwright.plan.edit import with_keys
+from trainwright.plan.effective import in_force
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan

@@ -20,16 +20,17 @@ from trainwright.advise import space, structure
 from trainwright.advise.space import Candidate, Space
 from trainwright.advise.walk import Timed, Walk
 from trainwright.estimate.calibration import memory_calibration
-from trainwright.estimate.clock import Clock, Situation
+from trainwright.estimate.clock import Clock
 from trainwright.estimate.loader import host_of
 from trainwright.estimate.memory import allocated_peak_bytes
 from trainwright.estimate.offload import pinned_bytes
+from trainwright.estimate.operator_clock import Situation
 from trainwright.estimate.outside import bytes_outside
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.serving import Served
 from trainwright.estimate.unrolled import refusal
 from trainwright.messages import UserError
-from trainwright.plan.chosen import completed_with
+from trainwright.plan.effective import completed_with
 from trainwright.plan.evaluate import Facts, evaluate, runs_out, served_in, written_in
 from trainwright.plan.report import HEADROOM, Report
 from trainwright.plan.schema import Plan

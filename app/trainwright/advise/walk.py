@@ -3,16 +3,39 @@
 import heapq
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from trainwright.advise.space import Candidate, Space, obeys
+from trainwright.profile.profile import Profile
 from trainwright.workload.settings import Effect
 
-if TYPE_CHECKING:
-    from trainwright.advise.search import Search
+
+class Weighing(Protocol):
+    """What a search knows of a candidate, worked out when it is asked for."""
+
+    def compares(self, group: Sequence[Candidate], /) -> bool:
+        """Whether any of the candidates, which differ in the batch, has a profile."""
+
+    def profile(self, candidate: Candidate, /) -> Profile | None:
+        """The profile of its structure; None where it is not at hand."""
+
+    def weighed(self, candidate: Candidate, /) -> bool:
+        """Whether the quick peak of its layout is known at any batch."""
+
+    def may_be_lean(self, candidate: Candidate, /) -> bool:
+        """Whether it may fit, as far as a profile tells."""
+
+    def may_fit(self, candidate: Candidate, /) -> bool:
+        """Whether a lower bound of its p95 is within the device."""
+
+    def peak(self, candidate: Candidate, /) -> int:
+        """Bytes of its quick allocated peak."""
+
+    def seconds(self, candidate: Candidate, /) -> float | None:
+        """Seconds of a step; infinite where no time is predicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +64,7 @@ class Walk:
     seconds that it can take. Its memory, which takes longer to know, is looked at in its turn.
     """
 
-    def __init__(self, search: "Search", space_: Space) -> None:
+    def __init__(self, search: Weighing, space_: Space) -> None:
         self._search, self.space = search, space_
         self._found: list[Timed] = []
         self._waiting: list[tuple[tuple[float, ...], int, Candidate | Timed]] = []

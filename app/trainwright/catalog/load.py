@@ -7,7 +7,8 @@ from pathlib import Path
 
 import platformdirs
 
-from trainwright.catalog.compiled import Compiled, compiled_folder, yaml_files
+from trainwright.catalog.compiled import Compiled, yaml_files
+from trainwright.catalog.copies import compiled_folder
 from trainwright.catalog.records import GpuRecord
 from trainwright.data import hardware_db, resources
 from trainwright.messages import Message

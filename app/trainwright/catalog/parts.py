@@ -10,7 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeVar, overload
 
-from trainwright.catalog.compiled import Compiled, compiled_folder
+from trainwright.catalog.compiled import Compiled
+from trainwright.catalog.copies import compiled_folder
 from trainwright.catalog.load import catalog, overlay_folder, state
 from trainwright.catalog.names import part_key
 from trainwright.catalog.part_kinds import KINDS, NAMES, OtherKind, PartKind

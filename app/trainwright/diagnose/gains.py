@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable
 
-from trainwright.diagnose.causes.rules import at_least
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.avoidable import own_backward
 from trainwright.diagnose.measures.cost import bubble, offloading, page_faults, update_elsewhere
 from trainwright.diagnose.measures.figures import (
     affinity,
+    at_least,
     cores_of_usable,
     data_wait,
     exposed_communication,

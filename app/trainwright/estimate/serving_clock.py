@@ -1,21 +1,17 @@
 """A round of requests on the clock: an engine's own passes, or the kernels of the trace."""
 
-from typing import TYPE_CHECKING
-
+from trainwright.estimate.operator_clock import OperatorClock
 from trainwright.estimate.serving import Served
 from trainwright.estimate.serving_pass import calibration
 from trainwright.estimate.serving_time import Round, engine_model, engine_round, traced_round
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 
-if TYPE_CHECKING:
-    from trainwright.estimate.clock import Clock
-
 _WIDE = ("fp32", "tf32")
 
 
 def round_of(
-    clock: "Clock", profile: Profile, settings: FullSettings, batch: int, served: Served
+    clock: OperatorClock, profile: Profile, settings: FullSettings, batch: int, served: Served
 ) -> Round:
     """Return the round of so many requests that arrive together."""
     situation = clock.situation
@@ -46,7 +42,9 @@ def round_of(
     )
 
 
-def _launch_s(clock: "Clock", profile: Profile, settings: FullSettings, served: Served) -> float:
+def _launch_s(
+    clock: OperatorClock, profile: Profile, settings: FullSettings, served: Served
+) -> float:
     """Return the seconds in which the CPU launches a kernel; 0 where a recorded graph does."""
     if served.engine.id != "transformers":
         return 0.0

@@ -8,11 +8,12 @@ import numpy as np
 
 from trainwright.catalog import CpuRecord
 from trainwright.estimate import timenotes
-from trainwright.estimate.clock import Clock, Situation
+from trainwright.estimate.clock import Clock
 from trainwright.estimate.compiling import Compiling, compiling
 from trainwright.estimate.inputs import Pipeline, described, waits
 from trainwright.estimate.loader import Host
 from trainwright.estimate.measured import usable
+from trainwright.estimate.operator_clock import Situation
 from trainwright.estimate.operators import class_parts
 from trainwright.estimate.roofline import classify
 from trainwright.estimate.scaling import ScalingPoint, exchange_quantity, scaling

@@ -3,18 +3,14 @@
 Answers are written once for several steps, and each is taken to be as long as it may be.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from trainwright.estimate.operator_clock import OperatorClock
 from trainwright.estimate.serving_pass import calibration
 from trainwright.estimate.serving_time import engine_model, engine_round
 from trainwright.profile.profile import Floats, Profile
 from trainwright.profile.rollout import SCORES
 from trainwright.workload import FullSettings
-
-if TYPE_CHECKING:
-    from trainwright.estimate.clock import Clock
 
 FACTOR = 2.0
 """Of the 90 % interval at least: no real run was timed, and answers end early. Assumed."""
@@ -22,7 +18,7 @@ _WIDE = ("fp32", "tf32")
 
 
 def writing_seconds(
-    clock: "Clock", profile: Profile, settings: FullSettings, batch: int
+    clock: OperatorClock, profile: Profile, settings: FullSettings, batch: int
 ) -> dict[str, float]:
     """Return the seconds of one optimizer step, by stage; empty where answers are given."""
     workload = clock.situation.workload
@@ -38,7 +34,9 @@ def writing_seconds(
     return found | ({"score": passes * score} if score else {})
 
 
-def _generating(clock: "Clock", profile: Profile, settings: FullSettings, batch: int) -> float:
+def _generating(
+    clock: OperatorClock, profile: Profile, settings: FullSettings, batch: int
+) -> float:
     """Return the seconds of writing all answers of one GPU."""
     served, new = clock.situation.written, clock.new_tokens
     situation = clock.situation
@@ -60,7 +58,7 @@ def _generating(clock: "Clock", profile: Profile, settings: FullSettings, batch:
     return max(kernels, float(counts @ times.launches) * calibration().eager_s_per_kernel)
 
 
-def answers_at_once(clock: "Clock", settings: FullSettings, batch: int) -> int:
+def answers_at_once(clock: OperatorClock, settings: FullSettings, batch: int) -> int:
     """Return the answers that one engine writes at once: those of all GPUs on a server."""
     writes = clock.situation.workload.writes
     assert writes is not None, "asked for answers that are written"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from trainwright.export.comments import WIDTH, comment, wrapped
 from trainwright.export.lost import OF_SERVING
 from trainwright.messages import Language, Message, render
-from trainwright.plan.chosen import open_choices
+from trainwright.plan.effective import open_choices
 from trainwright.plan.schema import Plan
 from trainwright.quoting import json_text
 from trainwright.workload import FullSettings

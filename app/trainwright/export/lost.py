@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainwright.messages import Message
-from trainwright.plan.chosen import in_force
+from trainwright.plan.effective import in_force
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 

@@ -11,7 +11,7 @@ from trainwright import __version__
 from trainwright.explain import Quantity, Unit, figures
 from trainwright.messages import Language, Message, keys
 from trainwright.plan import file
-from trainwright.plan.chosen import open_choices
+from trainwright.plan.effective import open_choices
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.saying import (

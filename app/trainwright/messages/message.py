@@ -1,4 +1,4 @@
-"""The value that stands for a sentence, and the error that carries one."""
+"""The value that stands for a sentence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,21 +24,3 @@ class Message:
 
     def __hash__(self) -> int:
         return hash((self.id, tuple(sorted(self.values))))
-
-
-class UserError(Exception):
-    """Input or a situation that a person can put right; always one clear sentence."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(message.id)
-        self.message = message
-
-    @classmethod
-    def of(cls, id: str, /, **values: Any) -> "UserError":
-        """Return an error whose sentence is ``id`` with the given values."""
-        return cls(Message.of(id, **values))
-
-    def __str__(self) -> str:
-        from trainwright.messages.catalogue import render
-
-        return render(self.message, "en")

@@ -4,25 +4,19 @@ They hold until the next search, or until the key is fixed. What a person fixes 
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainwright.catalog import GpuRecord
-from trainwright.messages import Message, UserError, render
+from trainwright.messages import Message, render
 from trainwright.messages.catalogue import known
-from trainwright.workload.defaults import filled
-from trainwright.workload.settings import Frozen, FullSettings, Loader, Settings
-
-if TYPE_CHECKING:
-    from trainwright.plan.schema import Plan
+from trainwright.workload.settings import Frozen, Loader, Settings
 
 _Word = Annotated[str, Field(max_length=200)]
 Plain = bool | int | float | _Word
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_BATCH = ("micro_batch", "accumulation")
 _MOST_VALUES = 20
 """Of a reason; assumed, ours have at most eight."""
 
@@ -66,62 +60,12 @@ def check(found: Mapping[str, Chosen]) -> None:
         PydanticCustomError: for the reader of a file.
     """
     try:
-        _with(Settings(), {key: one.value for key, one in found.items()})
+        with_values(Settings(), {key: one.value for key, one in found.items()})
     except (ValueError, LookupError):
         raise PydanticCustomError("plan.problem.odd-choice", "no such setting or value") from None
 
 
-def in_force(plan: "Plan") -> Settings:
-    """Return the settings with what was chosen for the keys that are open."""
-    return _with(plan.settings, {key: one.value for key, one in open_choices(plan)})
-
-
-def open_choices(plan: "Plan") -> Iterator[tuple[str, Chosen]]:
-    """Yield what was chosen for keys that the plan does not fix."""
-    for key, one in plan.chosen.items():
-        section, _, name = key.rpartition(".")
-        if getattr(plan.settings.loader if section else plan.settings, name) is None:
-            yield key, one
-
-
-def completed(
-    plan: "Plan", record: GpuRecord, gpu_count: int, cores: int | None
-) -> tuple[FullSettings, tuple[Message, ...]]:
-    """Return the complete settings, and what must be said of choices that were left out.
-
-    After an edit a choice may not go with the plan any more: first the batch gives way, then all.
-
-    Raises:
-        UserError: what the plan fixes contradicts itself, the workload or the GPU.
-    """
-    values = {key: one.value for key, one in open_choices(plan)}
-    rest = {key: value for key, value in values.items() if key not in _BATCH}
-    for kept in (values, rest) if values else ():
-        try:
-            settings = _with(plan.settings, kept)
-            full = filled(settings, plan.workload, record, gpu_count, cores, plan.machine.nodes)
-        except UserError:
-            continue
-        dropped = Message.of("plan.note.choices-dropped")
-        return full, () if kept is values else (dropped,)
-    full = filled(plan.settings, plan.workload, record, gpu_count, cores, plan.machine.nodes)
-    return full, (Message.of("plan.note.choices-dropped"),) if values else ()
-
-
-def completed_with(
-    plan: "Plan", values: Mapping[str, Any], record: GpuRecord, gpu_count: int, cores: int | None
-) -> FullSettings:
-    """Return the complete settings with values for keys that the plan leaves open.
-
-    Raises:
-        UserError: they contradict the rest, the workload or the GPU.
-    """
-    open_ = {key: one for key, one in values.items() if getattr(plan.settings, key) is None}
-    settings = _with(plan.settings, open_)
-    return filled(settings, plan.workload, record, gpu_count, cores, plan.machine.nodes)
-
-
-def _with(settings: Settings, values: Mapping[str, Any]) -> Settings:
+def with_values(settings: Settings, values: Mapping[str, Any]) -> Settings:
     """Return settings with further keys, ``loader.num_workers`` among them, each validated."""
     own = {key: value for key, value in values.items() if "." not in key}
     fed = {key.removeprefix("loader."): v for key, v in values.items() if key.startswith("loader.")}

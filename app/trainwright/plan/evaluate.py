@@ -9,13 +9,14 @@ from typing import Any
 from trainwright import __version__
 from trainwright.catalog.parts import find_memory
 from trainwright.estimate import correction
-from trainwright.estimate.clock import Clock, Situation
+from trainwright.estimate.clock import Clock
 from trainwright.estimate.loader import host_of
 from trainwright.estimate.memory import (
     MemoryEstimate,
     estimate_memory,
     runs_within,
 )
+from trainwright.estimate.operator_clock import Situation
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.roofpoints import Roofs, roofs
 from trainwright.estimate.serving import Served
@@ -28,7 +29,7 @@ from trainwright.machine.machine import Gpu, Machine
 from trainwright.machine.network import with_ports
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
-from trainwright.plan import checkpoint, chosen, crosscheck, judging, mixture, recipe, rollout
+from trainwright.plan import checkpoint, crosscheck, effective, judging, mixture, recipe, rollout
 from trainwright.plan.loading import load_notes
 from trainwright.plan.profiles import stored as stored
 from trainwright.plan.question import question
@@ -138,7 +139,7 @@ def resolve(plan: Plan) -> Facts | Pending:
     found = _machine(plan.machine)
     machine, record = found.machine, found.machine.gpu.record
     plan, settled = checkpoint.honoured(plan)
-    settings, dropped = chosen.completed(plan, record, machine.gpu_count, machine.all_cores)
+    settings, dropped = effective.completed(plan, record, machine.gpu_count, machine.all_cores)
     asked = question(plan, settings, record)
     notes = (*found.notes, *settled, *asked.notes, *dropped, *_plan_notes(plan, machine, settings))
     pending = Pending(

@@ -17,7 +17,7 @@ from trainwright.estimate.correction import Correction
 from trainwright.estimate.livebytes import live_peak_bytes
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.messages import Message, UserError
-from trainwright.plan.chosen import in_force
+from trainwright.plan.effective import in_force
 from trainwright.plan.evaluate import Facts, evaluate, resolve, stored
 from trainwright.plan.question import question
 from trainwright.plan.schema import MachineChoice, Plan

@@ -7,7 +7,6 @@ before it is saved where they choose.
 import io
 import platform
 import zipfile
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import qVersion
 
@@ -16,11 +15,9 @@ from trainwright.diagnose.recorder import redact
 from trainwright.messages import Message, UserError
 from trainwright.profile import interpreter
 from trainwright.ui import filedialogs, licences
+from trainwright.ui.frame import Frame
 from trainwright.ui.i18n import tr
 from trainwright.ui.preferences import Preferences
-
-if TYPE_CHECKING:
-    from trainwright.ui.window import Window
 
 _CRASHES = 10
 """Crash files that go along, the newest; assumed."""
@@ -28,7 +25,7 @@ _MOST_BYTES = 1 << 20
 """Of one of them; assumed, they have some KB."""
 
 
-def offer(window: "Window") -> None:
+def offer(window: Frame) -> None:
     """Show what the archive holds, and save it where a person chooses."""
     from trainwright.ui.widgets.questiondialog import QuestionDialog
 

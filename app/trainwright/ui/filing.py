@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainwright import reading, saving, yamltext
 from trainwright.messages import Message, UserError
@@ -13,19 +13,17 @@ from trainwright.plan.schema import Plan
 from trainwright.review import Review
 from trainwright.ui import asking, foreign, opening
 from trainwright.ui.draft import Draft
+from trainwright.ui.frame import Frame
 from trainwright.ui.names import plan_name
 from trainwright.ui.plans import local_plan, starting_plan
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.session import Session
 
-if TYPE_CHECKING:
-    from trainwright.ui.window import Window
-
 
 class Filing:
     """Saves plans and MIG boards of one window, and asks what becomes of unsaved edits."""
 
-    def __init__(self, window: "Window", session: Session, preferences: Preferences) -> None:
+    def __init__(self, window: Frame, session: Session, preferences: Preferences) -> None:
         self._window, self._session, self._preferences = window, session, preferences
         self._asking = False
         self._left: dict[Path, str] = {}

@@ -3,15 +3,13 @@
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainwright.plan import file
+from trainwright.ui.frame import Frame
 from trainwright.ui.i18n import tr
 from trainwright.ui.names import search_gpus, search_models
-from trainwright.ui.widgets.picker import Option, plain
-
-if TYPE_CHECKING:
-    from trainwright.ui.window import Window
+from trainwright.ui.options import Option, plain
 
 _MOST = {"lesson": 7, "file": 9, "example": 9, "model": 8, "gpu": 12, "part": 12}
 """Options of each kind that are offered; assumed: a person types more rather than scroll."""
@@ -21,7 +19,7 @@ _NEEDS = {"undo": "edit", "redo": "undone", "copy-summary": "answer", "share": "
 """What a command needs; all others that may not run need a plan."""
 
 
-def find(window: "Window", text: str) -> list[Option]:
+def find(window: Frame, text: str) -> list[Option]:
     """Return what is found for every word of a text; the key says the kind."""
     words = [plain(word) for word in text.split()]
     found = {
@@ -39,7 +37,7 @@ def find(window: "Window", text: str) -> list[Option]:
     return [option for kind, options in found.items() for option in islice(options, _MOST[kind])]
 
 
-def run(window: "Window", key: str) -> None:
+def run(window: Frame, key: str) -> None:
     """Do what was chosen; where a command cannot run now, say why."""
     kind, _, id = key.partition(":")
     match kind:
@@ -87,7 +85,7 @@ def _parts(words: list[str]) -> Iterator[Option]:
             yield from _named("part", names, tr(f"pc.one.{kind}"), words)
 
 
-def _show_part(window: "Window", kind: str, id: str) -> None:
+def _show_part(window: Frame, kind: str, id: str) -> None:
     from trainwright.catalog import list_parts
     from trainwright.ui.screens.catalog import KINDS
 

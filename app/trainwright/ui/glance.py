@@ -14,7 +14,7 @@ from trainwright.profile.presets import AREAS, Preset, presets
 from trainwright.ui import plans
 from trainwright.ui.figures import giga, unit_of_memory
 from trainwright.ui.i18n import language, say, tr
-from trainwright.ui.widgets.picker import plain
+from trainwright.ui.options import plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from trainwright.messages.units import GIB, count, number
 from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
 from trainwright.ui.i18n import language, tr
+from trainwright.ui.options import Option, plain
 from trainwright.ui.plans import UNNAMED
-from trainwright.ui.widgets.picker import Option, plain
 
 
 def search_models(text: str) -> list[Option]:

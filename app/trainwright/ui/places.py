@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QWidget
 
+from trainwright.ui.frame import Frame
 from trainwright.ui.screens.start import StartScreen
 
 if TYPE_CHECKING:
     from trainwright.ui.session import Session
-    from trainwright.ui.window import Window
 
 WORK = (
     (("start", "house"),),
@@ -37,7 +37,7 @@ OF_A_PLAN = ("plan", "advise", "compare", "export", "machine", "build", "verify"
 """Places that show a plan and cannot do without one."""
 
 
-def screen(place: str, window: "Window") -> QWidget:
+def screen(place: str, window: Frame) -> QWidget:
     """Return the screen of a place; what a screen needs is loaded when it is first shown."""
     if place == "start":
         return _start(window)
@@ -80,7 +80,7 @@ def screen(place: str, window: "Window") -> QWidget:
     return view(place, session, window.preferences)
 
 
-def _start(window: "Window") -> QWidget:
+def _start(window: Frame) -> QWidget:
     start = StartScreen(window.core, window.preferences)
     start.chosen.connect(window.start_with)
     if window.session is not None:
@@ -88,7 +88,7 @@ def _start(window: "Window") -> QWidget:
     return start
 
 
-def _computer(window: "Window", session: "Session") -> QWidget:
+def _computer(window: Frame, session: "Session") -> QWidget:
     from trainwright.ui.screens.computer import ComputerScreen
 
     computer = ComputerScreen(window.core)
@@ -97,7 +97,7 @@ def _computer(window: "Window", session: "Session") -> QWidget:
     return computer
 
 
-def _review(window: "Window", session: "Session") -> QWidget:
+def _review(window: Frame, session: "Session") -> QWidget:
     from trainwright.ui.screens.review import ReviewScreen
 
     review = ReviewScreen(session)
@@ -106,7 +106,7 @@ def _review(window: "Window", session: "Session") -> QWidget:
     return review
 
 
-def _settings(window: "Window", session: "Session") -> QWidget:
+def _settings(window: Frame, session: "Session") -> QWidget:
     from trainwright.ui.screens.settings import SettingsScreen
 
     settings = SettingsScreen(window.preferences)
@@ -115,7 +115,7 @@ def _settings(window: "Window", session: "Session") -> QWidget:
     return settings
 
 
-def _catalog(window: "Window", session: "Session") -> QWidget:
+def _catalog(window: Frame, session: "Session") -> QWidget:
     from trainwright.messages import Message
     from trainwright.ui.partstaken import take_part
     from trainwright.ui.screens.catalog import CatalogScreen
@@ -127,7 +127,7 @@ def _catalog(window: "Window", session: "Session") -> QWidget:
     return catalog
 
 
-def _machine(window: "Window", session: "Session") -> QWidget:
+def _machine(window: Frame, session: "Session") -> QWidget:
     from trainwright.ui.screens.machine import MachineScreen
 
     machine = MachineScreen(session)
@@ -135,7 +135,7 @@ def _machine(window: "Window", session: "Session") -> QWidget:
     return machine
 
 
-def _build(window: "Window", session: "Session") -> QWidget:
+def _build(window: Frame, session: "Session") -> QWidget:
     from trainwright.ui.screens.build import BuildScreen
 
     build = BuildScreen(session)

@@ -1,20 +1,16 @@
 """When the tour is shown: once on the first run, and whenever a person asks for it."""
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
+from trainwright.ui.frame import Frame
 from trainwright.ui.widgets.tour import Mark, Tour
-
-if TYPE_CHECKING:
-    from trainwright.ui.window import Window
 
 _AGAIN_MS = 1000
 """Until it is tried again where a dialog is open; assumed."""
 
 
-def show(window: "Window") -> Tour | None:
+def show(window: Frame) -> Tour | None:
     """Begin the tour, unless it is on, or a dialog or a list is open."""
     contents = window.contents
     in_the_way = QApplication.activeModalWidget() or QApplication.activePopupWidget()
@@ -34,7 +30,7 @@ def show(window: "Window") -> Tour | None:
     return tour
 
 
-def show_once(window: "Window") -> None:
+def show_once(window: Frame) -> None:
     """Begin the tour for somebody who has not seen it, as soon as no dialog is in the way."""
     if window.preferences.toured or not window.isVisible():
         return

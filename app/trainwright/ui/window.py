@@ -20,7 +20,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright import __version__
 from trainwright.data import resources
@@ -28,6 +28,7 @@ from trainwright.messages import Message
 from trainwright.quoting import visible
 from trainwright.ui import actions, asking, dropping, i18n, places, status, theme, tokens, usual
 from trainwright.ui.core import Core
+from trainwright.ui.frame import Frame
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.screens.start import StartScreen
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
     from trainwright.ui.filing import Filing
     from trainwright.ui.history import History
     from trainwright.ui.live import Live
+    from trainwright.ui.options import Option
     from trainwright.ui.session import Session
-    from trainwright.ui.widgets.picker import Option
 
 
 _PATIENCE_S = 0.5
@@ -53,7 +54,7 @@ _PATIENCE_S = 0.5
 
 
 # Long: a method for each command of the menus, and Qt's events.
-class Window(QMainWindow):
+class Window(Frame):
     """Holds the session and shows one of its screens."""
 
     def __init__(self, core: Core | None = None, preferences: Preferences | None = None) -> None:

@@ -12,7 +12,7 @@ from trainwright.catalog.query import find_gpu
 from trainwright.machine.capacity import capacity, held
 from trainwright.machine.machine import Gpu, Machine
 from trainwright.messages import UserError
-from trainwright.plan.chosen import in_force
+from trainwright.plan.effective import in_force
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.schema import Plan
 from trainwright.profile.profile import SCALE, OpTable, Profile, Segment

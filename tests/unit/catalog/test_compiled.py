@@ -8,8 +8,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from trainwright.catalog.compiled import compiled_folder, from_json, sources_hash, to_json
+from trainwright.catalog.compiled import from_json, sources_hash, to_json
 from trainwright.catalog.compiler import compile_folder
+from trainwright.catalog.copies import compiled_folder
 from trainwright.catalog.gpu_file import GpuFile
 from trainwright.catalog.part_kinds import KINDS
 from trainwright.catalog.yaml_file import read_yaml

@@ -3,9 +3,10 @@
 
 import pytest
 
+from trainwright.diagnose import texts
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.readers import texts, training_log
+from trainwright.diagnose.readers import training_log
 from trainwright.diagnose.verdict import Cause
 from trainwright.messages import UserError
 

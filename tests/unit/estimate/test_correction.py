@@ -9,8 +9,9 @@ import pytest
 from trainwright.catalog.query import find_gpu
 from trainwright.data import resources
 from trainwright.estimate import correction
-from trainwright.estimate.clock import Clock, Situation
+from trainwright.estimate.clock import Clock
 from trainwright.estimate.correction import Verified
+from trainwright.estimate.operator_clock import Situation
 from trainwright.estimate.outside import bytes_outside
 from trainwright.explain import Kind
 from trainwright.machine.choice import GpuChoice, MachineChoice

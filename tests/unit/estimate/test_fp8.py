@@ -6,7 +6,8 @@ import pytest
 
 from trainwright.catalog import find_gpu
 from trainwright.estimate import fp8
-from trainwright.estimate.clock import Clock, Situation
+from trainwright.estimate.clock import Clock
+from trainwright.estimate.operator_clock import Situation
 from trainwright.messages import UserError
 from trainwright.plan.evaluate import Facts, resolve
 from trainwright.plan.schema import Plan

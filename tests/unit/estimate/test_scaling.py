@@ -16,7 +16,8 @@ from handmade import (
 
 from trainwright.catalog import GpuRecord, find_cpu
 from trainwright.catalog.query import find_gpu
-from trainwright.estimate.clock import Clock, Situation
+from trainwright.estimate.clock import Clock
+from trainwright.estimate.operator_clock import Situation
 from trainwright.estimate.steptime import TimeEstimate
 from trainwright.messages import LANGUAGES, render
 from trainwright.profile.profile import Profile

@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from trainwright.data import resources
-from trainwright.estimate.clock import Clock, Situation
+from trainwright.estimate.clock import Clock
 from trainwright.estimate.efficiency import load
 from trainwright.estimate.kernels import NUMBER
 from trainwright.estimate.measured import corrected
+from trainwright.estimate.operator_clock import Situation
 from trainwright.estimate.roofline import Rates, rates
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.machine.machine import Machine

@@ -1,6 +1,6 @@
 """Signs of work that need not be done, in the operators and settings of runs on a processor."""
 
-from trainwright.diagnose.causes.rules import above, any_of, at_least, rules_of
+from trainwright.diagnose.causes.rules import above, any_of, rules_of
 from trainwright.diagnose.causes.tuning import BACKWARD, LEFT
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.avoidable import (
@@ -29,7 +29,7 @@ from trainwright.diagnose.measures.avoidable import (
 )
 from trainwright.diagnose.measures.calls import WATCHED_S, operator_calls, watched_call
 from trainwright.diagnose.measures.cost import written_a_step
-from trainwright.diagnose.measures.figures import given, number, ratio, reading
+from trainwright.diagnose.measures.figures import at_least, given, number, ratio, reading
 from trainwright.diagnose.measures.kernels import (
     double_on_cpu,
     double_precision,

@@ -1,6 +1,6 @@
 """Signs of devices that wait for each other."""
 
-from trainwright.diagnose.causes.rules import above, any_of, below, less_than, rules_of, yes
+from trainwright.diagnose.causes.rules import above, any_of, below, rules_of, yes
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import (
     bubble,
@@ -15,6 +15,7 @@ from trainwright.diagnose.measures.figures import (
     failed_for,
     given,
     is_word,
+    less_than,
     number,
     on_gpu,
     ranks,

@@ -7,15 +7,17 @@ compiler.
 from statistics import median
 
 from trainwright.diagnose.causes.parallelism import device_idles, fed_alone
-from trainwright.diagnose.causes.rules import above, any_of, at_least, below, less_than, rules_of
+from trainwright.diagnose.causes.rules import above, any_of, below, rules_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import QUIET_BYTES_S, offloads, page_faults
 from trainwright.diagnose.measures.figures import (
     affinity,
+    at_least,
     cores_of_usable,
     data_wait,
     given,
     is_word,
+    less_than,
     number,
     odd_dims,
     on_cpu,

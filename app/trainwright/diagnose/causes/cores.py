@@ -1,13 +1,15 @@
 """Signs of a run that does not get the processor: others on its cores, quotas, threads, masks."""
 
-from trainwright.diagnose.causes.rules import above, at_least, below, less_than, rules_of
+from trainwright.diagnose.causes.rules import above, below, rules_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.figures import (
     Measure,
     affinity,
+    at_least,
     cores_of_usable,
     foreign_share,
     given,
+    less_than,
     number,
     on_cpu,
     on_gpu,

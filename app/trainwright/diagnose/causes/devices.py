@@ -1,12 +1,13 @@
 """Signs of a run that does not get the device: power, heat, others on the GPU, slices, links."""
 
-from trainwright.diagnose.causes.rules import above, any_of, below, less_than, rules_of, yes
+from trainwright.diagnose.causes.rules import above, any_of, below, rules_of, yes
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.figures import (
     UNEVEN,
     given,
     gpu_ratio,
     imbalance,
+    less_than,
     link_share,
     numa_mismatch,
     number,

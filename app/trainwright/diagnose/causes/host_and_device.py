@@ -5,7 +5,7 @@ busy, or more than launching takes, make batches; none busy, they wait themselve
 """
 
 from trainwright.diagnose.causes.parallelism import MFU, cores_make_batches, device_idles
-from trainwright.diagnose.causes.rules import above, at_least, below, less_than, rules_of
+from trainwright.diagnose.causes.rules import above, below, rules_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import (
     keeps_all_alone,
@@ -14,9 +14,11 @@ from trainwright.diagnose.measures.cost import (
     power_share,
 )
 from trainwright.diagnose.measures.figures import (
+    at_least,
     data_wait,
     foreign_share,
     given,
+    less_than,
     number,
     on_cpu,
     on_gpu,

@@ -2,25 +2,18 @@
 
 from collections.abc import Callable
 
-from trainwright.diagnose.causes.rules import (
-    above,
-    any_of,
-    at_least,
-    below,
-    less_than,
-    no,
-    rules_of,
-    yes,
-)
+from trainwright.diagnose.causes.rules import above, any_of, below, no, rules_of, yes
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import copies_slowly, late_batch, loader_alone, offloads
 from trainwright.diagnose.measures.figures import (
+    at_least,
     data_wait,
     failed_for,
     given,
     input_keeps_up,
     is_word,
     least_busy,
+    less_than,
     number,
     on_gpu,
     reading,

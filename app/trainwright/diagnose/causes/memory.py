@@ -1,15 +1,6 @@
 """Signs of memory that is managed badly, on the device or in the computer."""
 
-from trainwright.diagnose.causes.rules import (
-    above,
-    any_of,
-    at_least,
-    below,
-    less_than,
-    no,
-    rules_of,
-    yes,
-)
+from trainwright.diagnose.causes.rules import above, any_of, below, no, rules_of, yes
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import (
     beyond_memory,
@@ -23,10 +14,12 @@ from trainwright.diagnose.measures.cost import (
 )
 from trainwright.diagnose.measures.figures import (
     MIB,
+    at_least,
     each_step,
     failed_for_memory,
     given,
     gpu_ratio,
+    less_than,
     number,
     on_cpu,
     on_gpu,

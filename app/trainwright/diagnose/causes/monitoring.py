@@ -1,6 +1,6 @@
 """Signs of a run that nobody watches, or whose watching costs."""
 
-from trainwright.diagnose.causes.rules import above, at_least, below, rules_of, yes
+from trainwright.diagnose.causes.rules import above, below, rules_of, yes
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import (
     loads_in_each_step,
@@ -11,6 +11,7 @@ from trainwright.diagnose.measures.cost import (
 )
 from trainwright.diagnose.measures.figures import (
     UNEVEN,
+    at_least,
     cores_of_usable,
     data_wait,
     each_step,

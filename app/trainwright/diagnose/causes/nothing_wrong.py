@@ -5,7 +5,7 @@ import itertools
 from trainwright.diagnose.causes import avoidable
 from trainwright.diagnose.causes.communication import SCALES
 from trainwright.diagnose.causes.remedies import REMEDIES
-from trainwright.diagnose.causes.rules import Rule, above, any_of, at_least, below, rules_of
+from trainwright.diagnose.causes.rules import Rule, above, any_of, below, rules_of
 from trainwright.diagnose.causes.tuning import LEFT, TENSOR_CORES
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.avoidable import products_with_cores
@@ -17,6 +17,7 @@ from trainwright.diagnose.measures.cost import (
 )
 from trainwright.diagnose.measures.figures import (
     affinity,
+    at_least,
     cores_of_usable,
     data_wait,
     given,

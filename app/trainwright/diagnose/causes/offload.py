@@ -1,6 +1,6 @@
 """Signs of state that waits elsewhere than on the device: offloading, paging to files."""
 
-from trainwright.diagnose.causes.rules import above, at_least, below, less_than, rules_of, yes
+from trainwright.diagnose.causes.rules import above, below, rules_of, yes
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import (
     loads_in_each_step,
@@ -12,8 +12,10 @@ from trainwright.diagnose.measures.cost import (
     update_elsewhere,
 )
 from trainwright.diagnose.measures.figures import (
+    at_least,
     data_wait,
     given,
+    less_than,
     number,
     on_cpu,
     on_gpu,

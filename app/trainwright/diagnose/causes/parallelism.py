@@ -1,14 +1,6 @@
 """Signs of too little parallel work: a device that waits for launches, or is not filled."""
 
-from trainwright.diagnose.causes.rules import (
-    above,
-    any_of,
-    at_least,
-    below,
-    less_than,
-    no,
-    rules_of,
-)
+from trainwright.diagnose.causes.rules import above, any_of, below, no, rules_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.avoidable import of_short_operators
 from trainwright.diagnose.measures.calls import FEW_CALLS, operator_calls, short_operator_calls
@@ -21,12 +13,14 @@ from trainwright.diagnose.measures.cost import (
     offloads,
 )
 from trainwright.diagnose.measures.figures import (
+    at_least,
     data_wait,
     each_step,
     given,
     gpu_ratio,
     input_keeps_up,
     is_word,
+    less_than,
     number,
     on_cpu,
     on_gpu,

@@ -7,8 +7,6 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.figures import Measure
 from trainwright.diagnose.verdict import Cause, Form, Signal
 
-Condition = Callable[[Evidence], bool]
-
 
 @dataclass(frozen=True, slots=True)
 class Level:
@@ -101,18 +99,3 @@ def rules_of(cause: Cause) -> Callable[..., Rule]:
         return Rule(cause, name, measure, form, levels, variant)
 
     return rule
-
-
-def at_least(limit: float, measure: Measure) -> Condition:
-    """Return the condition that a figure is known, and this or more."""
-    return lambda evidence: _of(measure, evidence, above(limit, 0, ""))
-
-
-def less_than(limit: float, measure: Measure) -> Condition:
-    """Return the condition that a figure is known, and less than this: 0 is known as well."""
-    return lambda evidence: _of(measure, evidence, below(limit, 0, ""))
-
-
-def _of(measure: Measure, evidence: Evidence, level: Level) -> bool:
-    value = measure(evidence)
-    return value is not None and level.holds(value)

@@ -1,9 +1,10 @@
 """Signs of a run that waits for its own threads: cores that nobody else uses, and still too few."""
 
 from trainwright.diagnose.causes.cores import THREADS, too_many_of_its_own
-from trainwright.diagnose.causes.rules import above, at_least, below, rules_of
+from trainwright.diagnose.causes.rules import above, below, rules_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.figures import (
+    at_least,
     data_wait,
     foreign_share,
     given,

@@ -6,7 +6,7 @@ from trainwright.diagnose.causes.parallelism import (
     fed_alone,
     only_computes,
 )
-from trainwright.diagnose.causes.rules import above, at_least, below, less_than, rules_of
+from trainwright.diagnose.causes.rules import above, below, rules_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import (
     bubble,
@@ -18,8 +18,10 @@ from trainwright.diagnose.measures.cost import (
 )
 from trainwright.diagnose.measures.figures import (
     accumulates,
+    at_least,
     given,
     input_keeps_up,
+    less_than,
     number,
     on_cpu,
     on_gpu,

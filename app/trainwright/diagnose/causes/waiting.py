@@ -5,7 +5,7 @@ Whether a device waits for batches, for other devices or for launches, what stan
 
 from trainwright.diagnose.causes.avoidable import UPDATE
 from trainwright.diagnose.causes.parallelism import cores_make_batches, device_idles, fed_alone
-from trainwright.diagnose.causes.rules import above, at_least, below, less_than, rules_of
+from trainwright.diagnose.causes.rules import above, below, rules_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.cost import (
     keeps_all_alone,
@@ -14,10 +14,12 @@ from trainwright.diagnose.measures.cost import (
     short_steps_alone,
 )
 from trainwright.diagnose.measures.figures import (
+    at_least,
     cores_of_usable,
     data_wait,
     given,
     is_word,
+    less_than,
     number,
     on_gpu,
     step_share,

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from trainwright.diagnose.causes.rules import at_least
 from trainwright.diagnose.evidence import Evidence, Operator
 from trainwright.diagnose.measures.calls import operator_calls, step_calls
 from trainwright.diagnose.measures.cost import keeps_all_alone, mostly_takes_pages, takes_pages
-from trainwright.diagnose.measures.figures import number, on_cpu, ranks, step_share
+from trainwright.diagnose.measures.figures import at_least, number, on_cpu, ranks, step_share
 from trainwright.diagnose.measures.kernels import convolve_apart, planes_apart_on_cpu
 from trainwright.diagnose.measures.work import (
     DRAWING,

@@ -11,6 +11,7 @@ from trainwright.diagnose.evidence_readings import GpuReadings, Spread
 from trainwright.messages import UserError
 
 Measure = Callable[[Evidence], float | str | None]
+Condition = Callable[[Evidence], bool]
 MIB = 1 << 20
 GIB = 1 << 30
 UNEVEN = 0.3
@@ -467,3 +468,23 @@ failed_for_memory = failed_for(
 def host_thread_full(evidence: Evidence) -> float | None:
     """Return the training process's cores on a GPU run: near 1, its one thread is the limit."""
     return number("host.main_process_cores")(evidence) if on_gpu(evidence) else None
+
+
+def at_least(limit: float, measure: Measure) -> Condition:
+    """Return the condition that a figure is known, and this or more."""
+
+    def holds(evidence: Evidence) -> bool:
+        value = measure(evidence)
+        return value is not None and (isinstance(value, str) or value >= limit)
+
+    return holds
+
+
+def less_than(limit: float, measure: Measure) -> Condition:
+    """Return the condition that a figure is known, and less than this: 0 is known as well."""
+
+    def holds(evidence: Evidence) -> bool:
+        value = measure(evidence)
+        return value is not None and (isinstance(value, str) or value < limit)
+
+    return holds

@@ -1,10 +1,10 @@
 """How a device is used: in which precision, by which kernels, in which layout."""
 
-from trainwright.diagnose.causes.rules import less_than
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.evidence_readings import GpuReadings
 from trainwright.diagnose.measures.figures import (
     gpu_ratio,
+    less_than,
     lowest_capability,
     number,
     on_cpu,

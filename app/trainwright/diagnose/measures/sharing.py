@@ -1,13 +1,14 @@
 """Figures of what a run shares a computer with: cores, drives, and processes of its own."""
 
-from trainwright.diagnose.causes.rules import at_least, less_than
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures.avoidable import decompositions
 from trainwright.diagnose.measures.calls import operator_calls
 from trainwright.diagnose.measures.figures import (
+    at_least,
     cores_of_usable,
     data_wait,
     gpu_ratio,
+    less_than,
     number,
     on_cpu,
     processes,

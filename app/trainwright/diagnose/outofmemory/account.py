@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from trainwright.diagnose import texts
 from trainwright.diagnose.outofmemory.timeline import Timeline
-from trainwright.diagnose.readers import texts
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message
 

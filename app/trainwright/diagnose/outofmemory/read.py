@@ -12,10 +12,10 @@ from dataclasses import astuple, fields, replace
 from pathlib import Path
 
 from trainwright import reading
+from trainwright.diagnose import texts
 from trainwright.diagnose.outofmemory import snapshot
 from trainwright.diagnose.outofmemory.account import Account, Explanation, fix
 from trainwright.diagnose.outofmemory.forms import FORMS, Form
-from trainwright.diagnose.readers import texts
 from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
 

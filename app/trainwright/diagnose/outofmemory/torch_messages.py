@@ -4,6 +4,7 @@ import re
 from dataclasses import asdict, replace
 from math import prod
 
+from trainwright.diagnose import texts
 from trainwright.diagnose.outofmemory.account import (
     BEFORE,
     BEHIND,
@@ -14,7 +15,6 @@ from trainwright.diagnose.outofmemory.account import (
     fix,
     found_bytes,
 )
-from trainwright.diagnose.readers import texts
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message
 from trainwright.quoting import one_line

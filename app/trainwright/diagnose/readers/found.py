@@ -7,9 +7,9 @@ from math import inf
 from typing import Any, Literal
 
 from trainwright.data import resources
+from trainwright.diagnose import texts
 from trainwright.diagnose.budget import Budget, Use, divided
 from trainwright.diagnose.measures.figures import UNEVEN
-from trainwright.diagnose.readers import texts
 from trainwright.messages import Message
 from trainwright.workload.settings import Frozen
 from trainwright.yamltext import parse

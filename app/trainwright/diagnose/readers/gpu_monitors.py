@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from trainwright.diagnose.readers import texts
+from trainwright.diagnose import texts
 from trainwright.diagnose.readers.found import (
     Found,
     GpuSample,

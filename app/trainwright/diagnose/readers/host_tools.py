@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from trainwright.diagnose.readers import texts
+from trainwright.diagnose import texts
 from trainwright.diagnose.readers.found import KIB, MIB, Found, share, spread, without_absent
 from trainwright.messages import Message, UserError
 

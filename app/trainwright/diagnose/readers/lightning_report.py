@@ -6,7 +6,7 @@ row an action; those of optimizer_step hold the forward and backward passes of i
 
 import re
 
-from trainwright.diagnose.readers import texts
+from trainwright.diagnose import texts
 from trainwright.diagnose.readers.found import Found, step_budget
 from trainwright.messages import Message, UserError
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from trainwright.diagnose.readers import texts
+from trainwright.diagnose import texts
 from trainwright.diagnose.readers.found import Found, GpuSample, of_gpus, sampled
 from trainwright.messages import Message, UserError
 

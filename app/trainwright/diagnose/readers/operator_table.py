@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainwright.diagnose import budget
+from trainwright.diagnose import budget, texts
 from trainwright.diagnose.measures.names import family, host_family
-from trainwright.diagnose.readers import texts
 from trainwright.diagnose.readers.found import (
     MOST_ROWS,
     Found,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from trainwright.diagnose.readers import texts
+from trainwright.diagnose import texts
 from trainwright.diagnose.readers.found import Found, GpuSample, gpu_readings, step_budget
 from trainwright.messages import Message, UserError
 

@@ -5,29 +5,22 @@ import functools
 import gc
 import importlib
 import importlib.util
-import struct
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import surroundings
 from .clock import BatchClock
 from .facts import loader_facts
-from .passes import hook_passes
+from .notes import SLOT, SLOTS, Notes
+from .pass_hooks import hook_passes
 from .wrapping import put, put_before
 
-if TYPE_CHECKING:
-    from .callback import Recorder
-
-SLOTS = 256
-"""Loader workers that can report."""
-SLOT = struct.Struct("4d")
-"""Batches, seconds, seconds on a core, seconds waited for a core."""
 _ALL_GARBAGE = 2
 """The generation that collects the others too (Python's `gc`)."""
 
 
-def hook(recorder: "Recorder") -> None:
+def hook(recorder: Notes) -> None:
     """Wrap what is there already, and the rest as soon as it is imported."""
     _count_collections(recorder)
     if "torch" in sys.modules and hasattr(sys.modules["torch"], "optim"):
@@ -38,7 +31,7 @@ def hook(recorder: "Recorder") -> None:
         recorder.undo.append(finder.leave)
 
 
-def _count_collections(recorder: "Recorder") -> None:
+def _count_collections(recorder: Notes) -> None:
     """Count and time what collects all garbage, by itself or asked to, in whichever thread."""
     began = time.perf_counter()
 
@@ -58,7 +51,7 @@ def _count_collections(recorder: "Recorder") -> None:
 class _WhenTorchComes:
     """Finds nothing; notices the first import after torch's own is complete."""
 
-    def __init__(self, recorder: "Recorder") -> None:
+    def __init__(self, recorder: Notes) -> None:
         self._recorder = recorder
 
     def leave(self) -> None:
@@ -84,7 +77,7 @@ class _WhenTorchComes:
         return spec
 
 
-def _hook_torch(recorder: "Recorder") -> None:
+def _hook_torch(recorder: Notes) -> None:
     torch = sys.modules["torch"]
     recorder.with_torch(torch)
     _hook_loader(recorder)
@@ -120,7 +113,7 @@ def _hook_torch(recorder: "Recorder") -> None:
     _note_anomaly(recorder)
 
 
-def _wrap(recorder: "Recorder", holder: Any, name: str, what: str) -> None:
+def _wrap(recorder: Notes, holder: Any, name: str, what: str) -> None:
     """Count and time the calls of ``holder.name`` until recording ends."""
     original = getattr(holder, name, None)
     if original is None:
@@ -137,7 +130,7 @@ def _wrap(recorder: "Recorder", holder: Any, name: str, what: str) -> None:
     put(recorder, holder, name, call)
 
 
-def _wrap_read(recorder: "Recorder", torch: Any, name: str) -> None:
+def _wrap_read(recorder: Notes, torch: Any, name: str) -> None:
     """Count reads of tensors' values; compiled code goes past it."""
     original = getattr(torch.Tensor, name)
     compiling = torch.compiler.is_compiling
@@ -159,7 +152,7 @@ def _wrap_read(recorder: "Recorder", torch: Any, name: str) -> None:
     put(recorder, torch.Tensor, name, call)
 
 
-def _hook_loader(recorder: "Recorder") -> None:
+def _hook_loader(recorder: Notes) -> None:
     """Time ``next`` of DataLoader's iterators, and the making of batches in workers."""
     module = importlib.import_module("torch.utils.data.dataloader")
     iterators = module._BaseDataLoaderIter
@@ -187,7 +180,7 @@ def _hook_loader(recorder: "Recorder") -> None:
         _time_fetching(recorder, getattr(fetching, name), worker)
 
 
-def _time_fetching(recorder: "Recorder", fetcher: Any, worker: Any) -> None:
+def _time_fetching(recorder: Notes, fetcher: Any, worker: Any) -> None:
     original, slots = fetcher.fetch, recorder.workers
     if slots is None:
         return
@@ -212,7 +205,7 @@ def _time_fetching(recorder: "Recorder", fetcher: Any, worker: Any) -> None:
     put(recorder, fetcher, "fetch", fetch)
 
 
-def _note_autocast(recorder: "Recorder", torch: Any) -> None:
+def _note_autocast(recorder: Notes, torch: Any) -> None:
     def note(context: Any) -> None:
         if getattr(context, "_enabled", False) and not torch.compiler.is_compiling():
             recorder.learnt(precision=_MIXED.get(str(getattr(context, "fast_dtype", ""))))
@@ -223,7 +216,7 @@ def _note_autocast(recorder: "Recorder", torch: Any) -> None:
 _MIXED = {"torch.float16": "fp16-mixed", "torch.bfloat16": "bf16-mixed"}
 
 
-def _note_anomaly(recorder: "Recorder") -> None:
+def _note_anomaly(recorder: Notes) -> None:
     """Note anomaly detection also where it is on during backward alone."""
     module = importlib.import_module("torch.autograd.anomaly_mode")
     for name in ("detect_anomaly", "set_detect_anomaly"):
@@ -239,7 +232,7 @@ def _note_anomaly(recorder: "Recorder") -> None:
         put(recorder, holder, "__init__", functools.wraps(original)(begin))
 
 
-def _note_parallel(recorder: "Recorder", torch: Any) -> None:
+def _note_parallel(recorder: Notes, torch: Any) -> None:
     def note(module: Any, *_: Any, **named: Any) -> None:
         parallel = torch.nn.parallel
         facts: dict[str, Any] = {
@@ -251,9 +244,3 @@ def _note_parallel(recorder: "Recorder", torch: Any) -> None:
 
     for holder in (torch.nn.parallel.DataParallel, torch.nn.parallel.DistributedDataParallel):
         put_before(recorder, holder, "__init__", note)
-
-
-def adapter(recorder: "Recorder", base: Any, begin: str, end: str) -> Any:
-    """Return a trainer's callback that starts and stops the recorder."""
-    calls = {begin: lambda *_, **__: recorder.start(), end: lambda *_, **__: recorder.stop()}
-    return type("TrainwrightCallback", (base,), calls)()

@@ -8,17 +8,10 @@ Blocks are seen as they begin and end, and nothing is done within them: no modul
 device waited for. On a GPU the times are the host's.
 """
 
-import functools
-import importlib
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .clock import BatchClock
-from .wrapping import put, put_before
-
-if TYPE_CHECKING:
-    from .callback import Recorder
-
 
 IN_MODULES = 0.3
 """Share of the looks into a block without gradients that see a module at work, from which it
@@ -96,67 +89,3 @@ class Passes:
         if in_modules is not None and in_modules >= IN_MODULES:
             found |= {"evaluations": self.count, "evaluation_seconds": self.seconds}
         return found
-
-
-def hook_passes(recorder: "Recorder", torch: Any) -> None:
-    """Note blocks without gradients, and what torch's checkpoints compute again."""
-    for holder in (torch.no_grad, torch.inference_mode):
-        _note_block(recorder, torch, holder)
-    module = importlib.import_module("torch.utils.checkpoint")
-    again = getattr(module, "_recomputation_hook", None)  # of checkpoints without reentry
-    if again is not None:
-        put_before(recorder, again, "__enter__", recorder.recomputes)
-        put_before(recorder, again, "__exit__", lambda block, *_: recorder.recomputed(block))
-    reentrant = getattr(module, "CheckpointFunction", None)
-    if reentrant is not None:  # it goes on with a backward of its own, where it is over
-        put(recorder, reentrant, "backward", staticmethod(_during(reentrant.backward, recorder)))
-    _note_backward(recorder, torch)
-
-
-def _note_block(recorder: "Recorder", torch: Any, holder: Any) -> None:
-    compiling, enter = torch.compiler.is_compiling, holder.__enter__
-
-    @functools.wraps(enter)
-    def begin(self: Any) -> Any:
-        result = enter(self)
-        if not compiling() and not torch.is_grad_enabled():
-            recorder.ungraded(self)
-        return result
-
-    put(recorder, holder, "__enter__", begin)
-    put_before(recorder, holder, "__exit__",
-               lambda block, *_: None if compiling() else recorder.graded(block))  # fmt: skip
-
-
-def _during(original: Any, recorder: "Recorder") -> Any:
-    @functools.wraps(original)
-    def call(context: Any, *arguments: Any) -> Any:
-        recorder.recomputes(context)
-        try:
-            return original(context, *arguments)
-        finally:
-            recorder.recomputed(context)
-
-    return call
-
-
-def _note_backward(recorder: "Recorder", torch: Any) -> None:
-    """Time backward as the script calls it; one within it belongs to it."""
-    original = torch.autograd.backward
-    depth = [0]
-
-    @functools.wraps(original)
-    def call(*arguments: Any, **named: Any) -> Any:
-        recorder.recomputed()
-        if not recorder.mine():
-            return original(*arguments, **named)
-        depth[0] += 1
-        started = time.perf_counter()
-        try:
-            return original(*arguments, **named)
-        finally:
-            depth[0] -= 1
-            if not depth[0]:
-                recorder.counted("backward", time.perf_counter() - started)
-
-    put(recorder, torch.autograd, "backward", call)

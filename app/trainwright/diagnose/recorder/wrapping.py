@@ -1,13 +1,12 @@
 """Calls of a library wrapped while recording, and put back after."""
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .callback import Recorder
+from .notes import Notes
 
 
-def put(recorder: "Recorder", holder: Any, name: str, value: Any) -> None:
+def put(recorder: Notes, holder: Any, name: str, value: Any) -> None:
     """Put a value in the place of ``holder.name`` until recording ends."""
     own = name in vars(holder)
     previous = vars(holder).get(name)
@@ -15,7 +14,7 @@ def put(recorder: "Recorder", holder: Any, name: str, value: Any) -> None:
     recorder.undo.append(lambda: setattr(holder, name, previous) if own else delattr(holder, name))
 
 
-def put_before(recorder: "Recorder", holder: Any, name: str, note: Any) -> None:
+def put_before(recorder: Notes, holder: Any, name: str, note: Any) -> None:
     """Have ``note`` called with the same arguments before each call of ``holder.name``."""
     original = getattr(holder, name, None)
     if original is None:

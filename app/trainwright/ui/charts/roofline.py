@@ -9,12 +9,13 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPen, QResizeEven
 from PySide6.QtWidgets import QWidget
 
 from trainwright.estimate.roofpoints import RoofPoint, Roofs
-from trainwright.messages.units import duration, number, percent
+from trainwright.messages.units import number, percent
 from trainwright.ui import doors, tokens
 from trainwright.ui.charts.axis import Scale
 from trainwright.ui.figures import three
-from trainwright.ui.i18n import language, tr
+from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
+from trainwright.ui.rooftext import point_name, point_text
 from trainwright.ui.widgets.base import Door, Painted
 
 _AXIS, _RIGHT, _TOP, _BOTTOM = 42, 10, 22, 38
@@ -31,36 +32,6 @@ _FINE = 2.2
 """Decades up to which ticks stand between the powers of ten."""
 _REACH = 12
 """Pixels from which a point is pointed at."""
-
-
-def point_name(point: RoofPoint) -> str:
-    """Return an operator's name and stage."""
-    return f"{point.short_name} · {tr(f'ui.stage.{point.stage}')}"
-
-
-def point_text(roofs: Roofs, point: RoofPoint) -> str:
-    """Return what an operator reaches, and its share of the time."""
-    peak = roofs.peaks.get(point.dtype)
-    if point.bound == "launch":
-        reached = tr("ui.chart.roofline.at-floor")
-    elif point.bound == "compute" and peak is not None:
-        reached = tr(
-            "ui.chart.roofline.of-peak",
-            rate=three(point.rate / 1e12),
-            share=percent(point.rate / peak.fact.value),
-        )
-    else:
-        reached = tr(
-            "ui.chart.roofline.of-bandwidth",
-            rate=number(round(point.traffic / 1e9)),
-            share=percent(point.traffic / roofs.bandwidth.value),
-        )
-    taken = tr(
-        "ui.chart.roofline.point",
-        share=percent(point.seconds / roofs.seconds),
-        time=duration(point.seconds, language()),
-    )
-    return f"{reached}; {taken}"
 
 
 @dataclass(frozen=True, slots=True)

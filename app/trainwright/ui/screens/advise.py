@@ -3,7 +3,6 @@
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
@@ -19,7 +18,6 @@ from trainwright.ui import tokens
 from trainwright.ui.charts.scatter import Point, Scatter
 from trainwright.ui.figures import figure, gib, giga, unit_of_memory
 from trainwright.ui.i18n import Text, say, tr
-from trainwright.ui.paint import STATE_ICON, Drawing
 from trainwright.ui.screens.searching import SearchStrip
 from trainwright.ui.session import Session
 from trainwright.ui.tips import plain_tip
@@ -27,6 +25,7 @@ from trainwright.ui.widgets.base import Hairline, Heading, Label, Scroll, Surfac
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.copying import offer_copies
 from trainwright.ui.widgets.notice import Strip
+from trainwright.ui.widgets.rank import Rank
 from trainwright.ui.widgets.verdict import STATE
 
 
@@ -290,18 +289,3 @@ def _name(reason: Reason) -> Text:
 def _value(reason: Reason) -> Text:
     value = value_name(reason.setting, reason.value)
     return value if isinstance(value, Message) else str(value)
-
-
-class Rank(QWidget):
-    """The rank in the list, with the state of the verdict."""
-
-    def __init__(self, rank: int, state: str) -> None:
-        super().__init__()
-        self._rank, self._state = rank, state
-        self.setFixedSize(40, 36)
-        self.setAccessibleName(tr("ui.advise.rank", rank=rank))
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        with Drawing(self) as d:
-            d.write(0, 0, 18, 36, str(self._rank), px=tokens.FIGURE, weight=600, colour="text3")
-            d.icon(STATE_ICON[self._state], 20, 9, 18, f"{self._state}Fill")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from trainwright.plan.chosen import in_force
+from trainwright.plan.effective import in_force
 from trainwright.plan.schema import Plan
 from trainwright.workload.engines import SHARING
 from trainwright.workload.objectives import TASKS

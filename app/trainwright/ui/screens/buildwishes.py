@@ -15,13 +15,14 @@ from trainwright.plan.schema import Plan
 from trainwright.ui import tokens
 from trainwright.ui.columns import searched, shown
 from trainwright.ui.i18n import tr
+from trainwright.ui.options import Option
 from trainwright.ui.screens.buildworks import OtherWork
 from trainwright.ui.session import Session
 from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Label, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Combo, Stepper, Switch
-from trainwright.ui.widgets.picker import Option, Popup
+from trainwright.ui.widgets.picker import Popup
 
 FORMS = ("", "mini-itx", "micro-atx", "atx", "e-atx")
 Range = tuple[int, int, int]

@@ -26,11 +26,11 @@ from trainwright.ui import filedialogs, tokens
 from trainwright.ui.charts.timeline import Line, Timeline
 from trainwright.ui.i18n import tr
 from trainwright.ui.live import Live
+from trainwright.ui.screens.devicecards import COLOURS, GpuCard, HostCard, colour_of
 from trainwright.ui.widgets.alertlist import AlertList
 from trainwright.ui.widgets.base import SCROLL_BAR, Heading, Label, Scroll, Surface, clear, row
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Combo, Segmented
-from trainwright.ui.widgets.devicecards import COLOURS, GpuCard, HostCard, colour_of
 from trainwright.ui.widgets.notice import Strip
 
 if TYPE_CHECKING:

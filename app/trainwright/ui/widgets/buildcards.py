@@ -14,10 +14,10 @@ from trainwright.ui.figures import figure, span
 from trainwright.ui.i18n import language, say, tr
 from trainwright.ui.inspection import STATES
 from trainwright.ui.money import amount, kind_and_day, lead, missing_note
-from trainwright.ui.screens.advise import Rank
 from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Hairline, Heading, Label, Surface, clear
 from trainwright.ui.widgets.buttons import Button
+from trainwright.ui.widgets.rank import Rank
 
 if TYPE_CHECKING:
     from trainwright.build import Candidate, Part

@@ -12,9 +12,9 @@ from trainwright.explain import Quantity
 from trainwright.plan.report import Report
 from trainwright.quoting import csv_row, markdown, sheet_cell, visible
 from trainwright.ui import doors
-from trainwright.ui.charts.roofline import point_name, point_text
 from trainwright.ui.figures import figure
 from trainwright.ui.i18n import say, tr
+from trainwright.ui.rooftext import point_name, point_text
 
 Rows = Sequence[Sequence[str]]
 """Cells in the order shown; of figures, (name, value) pairs."""

@@ -9,10 +9,11 @@ from PySide6.QtWidgets import QDialog, QGridLayout, QHBoxLayout, QVBoxLayout, QW
 from trainwright.ui import tokens
 from trainwright.ui.actions import ACTIONS, Group
 from trainwright.ui.i18n import tr
+from trainwright.ui.options import Option, plain
 from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Heading, Label
 from trainwright.ui.widgets.buttons import Button
-from trainwright.ui.widgets.picker import Option, Popup, plain
+from trainwright.ui.widgets.picker import Popup
 
 Find = Callable[[str], Sequence[Option]]
 

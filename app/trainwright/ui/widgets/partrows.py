@@ -16,13 +16,14 @@ from trainwright.ui.columns import ICONS, Record, brief, searched
 from trainwright.ui.i18n import tr
 from trainwright.ui.inspection import Inspection, PartRow, errors_with
 from trainwright.ui.money import item_amount, kind_and_day
+from trainwright.ui.options import Option
 from trainwright.ui.paint import STATE_ICON, Drawing
 from trainwright.ui.tasks import Latest
 from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Painted
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Stepper
-from trainwright.ui.widgets.picker import Option, Popup
+from trainwright.ui.widgets.picker import Popup
 
 HEIGHT = 50
 WATTS, PRICE, COUNT = 60, 128, 72

@@ -1,8 +1,6 @@
 """A choice among many, with a search field: models and GPUs, English or Korean."""
 
-import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QStandardItem, QStandardItemModel
@@ -21,26 +19,12 @@ from PySide6.QtWidgets import (
 
 from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, say, tr
+from trainwright.ui.options import Option
 from trainwright.ui.paint import Drawing
 from trainwright.ui.tips import plain_tip
 
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One entry: what it is called, a note beside it, and the value chosen by it."""
-
-    key: str
-    title: str
-    note: str = ""
-
-
 Search = Callable[[str], Sequence[Option]]
 """From what was typed to the entries to show, best first."""
-
-
-def plain(text: str) -> str:
-    """Return a text for comparison: composed jamo, no case, no punctuation."""
-    return "".join(c for c in unicodedata.normalize("NFC", text).casefold() if c.isalnum())
 
 
 class Picker(QPushButton):
