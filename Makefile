@@ -34,10 +34,16 @@ unit: $(VENV)/test.stamp
 	@$(BIN)/python scripts/system_packages.py --for tests
 	$(PYTEST) -q -n auto --maxprocesses 4 -m "not slow" $(TESTS)
 
-# Medians and ratios, printed and never asserted: a busy machine must not fail them.
+# Medians and ratios, printed and never asserted: a busy machine must not fail them. With
+# BASE=<commit>, CPU seconds of this tree over those of that commit, both run in turn.
+BASE ?=
 bench: $(VENV)/test.stamp
 	@$(BIN)/python scripts/system_packages.py --for tests
+ifeq ($(BASE),)
 	$(PYTEST) -q -s tests/bench
+else
+	$(BIN)/python scripts/compare_speed.py $(BASE)
+endif
 
 accuracy: $(VENV)/test.stamp
 	$(PYTEST) -q -s tests/accuracy

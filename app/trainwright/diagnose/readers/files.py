@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from trainwright import reading
-from trainwright.diagnose import record
+from trainwright.diagnose import record, texts
 from trainwright.diagnose.outofmemory import explain, snapshot
 from trainwright.diagnose.readers import (
     chrome_trace,
@@ -20,7 +20,6 @@ from trainwright.diagnose.readers import (
     nvidia_smi,
     operator_table,
     stacks,
-    texts,
     trace_stream,
     training_log,
 )
