@@ -71,7 +71,7 @@ def advise(
             choices=(),
             pareto=(),
             nothing_fits=ways,
-            notes=(*hints, *relax.known_ways(search), *_not_considered(search, obeying=False)),
+            notes=(*hints, *relax.uncompared(search), *_not_considered(search, obeying=False)),
             considered=search.considered,
             short_by_bytes=relax.shortage(search),
         )

@@ -42,7 +42,6 @@ from trainwright.workload.settings import WEIGHTS_SHARED, Effect, Loader
 _SLACK = 32 << 20
 """Bytes by which the quick peak may be above the replayed one: 256 for each live storage."""
 
-
 Found = tuple[Timed, Report]
 _SHAPING = ("checkpointing", "precision")
 """Searched keys from which others follow that are not searched."""

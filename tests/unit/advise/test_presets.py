@@ -424,6 +424,21 @@ def test_sharding_is_a_way_out_of_copies_that_the_plan_fixes_and_is_not_hinted_a
     assert not [note for note in advice.notes if note.id == "advise.sharding"]
 
 
+@pytest.mark.parametrize(("batch", "hinted"), [(4, True), (512, False)])
+def test_a_step_within_backward_is_hinted_at_where_nothing_else_keeps_all_weights(batch, hinted):
+    """torchtune's single-GPU recipe of an 8B model: 16 GB of weights, and no gradients kept."""
+    plan = planned("llama-3.1-8b", "full", "rtx-4090", batch, {"sequence_length": 2048})
+    plan = plan.model_copy(update={"settings": type(plan.settings)()})
+    notes = advise(plan, resolve(plan), top=1).notes
+    found = [note.values for note in notes if note.id == "advise.early-step"]
+    assert bool(found) == hinted
+    for values in found:
+        assert {"settings.optimizer: adafactor", "settings.precision: bf16"} <= {
+            *values["settings"]
+        }
+        assert 16e9 < values["need"] < 24e9
+
+
 def test_shares_of_the_model_are_traced_also_where_a_smaller_model_with_shares_is_a_way_out(
     monkeypatch, tmp_path
 ):

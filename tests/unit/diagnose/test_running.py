@@ -18,7 +18,7 @@ import trainwright
 from trainwright.diagnose import record, running
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.recorder import callback, surroundings
+from trainwright.diagnose.recorder import callback, notes, surroundings
 from trainwright.diagnose.verdict import Cause
 from trainwright.messages import UserError, render
 
@@ -342,7 +342,7 @@ def test_the_surroundings_see_a_busy_process() -> None:
 
 
 def test_the_record_is_the_programs_own_version() -> None:
-    assert callback.RECORD == 1
+    assert notes.RECORD == 1
     assert trainwright.__version__
 
 
