@@ -7,6 +7,7 @@ from typing import Any
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
+from trainwright.plan.serving import TENSOR_PARALLEL
 from trainwright.workload import FullSettings
 from trainwright.workload.settings import Effect
 
@@ -73,6 +74,10 @@ class Relaxation:
     """Whether it takes other hardware, and so money."""
 
 
+BETTER = ("advise.fewer-nodes", "advise.early-step", "advise.sharding", TENSOR_PARALLEL)
+"""How the ids of those notes begin that people should read before all else."""
+
+
 @dataclass(frozen=True, slots=True)
 class Advice:
     """The answer to a plan whose settings are partly free."""
@@ -90,3 +95,13 @@ class Advice:
     """Settings that were compared; 0 where the first choice alone was asked for."""
     short_by_bytes: float | None = field(default=None)
     """Where nothing fits: what the smallest settings lack on the device at p95."""
+
+    @property
+    def first_notes(self) -> tuple[Message, ...]:
+        """Notes of what would be better than every choice or way out that was compared."""
+        return tuple(note for note in self.notes if note.id.startswith(BETTER))
+
+    @property
+    def other_notes(self) -> tuple[Message, ...]:
+        """The rest of the notes."""
+        return tuple(note for note in self.notes if note not in self.first_notes)

@@ -14,17 +14,46 @@ _WAITS = 0.1
 """Share of a step that GPUs wait for each other, from which on that is worth a word; assumed."""
 _WORTH = 0.02
 """Shorter step that is worth a word, as a share. Assumed: below it the estimate cannot tell."""
+_ALL_FEW = 1.5
+"""Efficiency over the number of computers below which one of them may be faster alone: it would
+have to reach it at no more than 1.5 times the rate of a GPU by itself. Assumed."""
+_HOW_SHARED = ("strategy", "shard_degree", "pipeline_stages", "tensor_degree")
 _TIMES = 4
 """By how much a larger batch is tried; assumed."""
 
 
 def ways(search: Search, best: Timed, report: Report) -> Iterator[Message]:
     """Yield what would shorten a step: weights kept, a larger batch; and what split layers cost."""
+    yield from _one_node(search, best, report)
     yield from _split(search, best)
     step, waits = report.time.step_seconds, waiting_share(report.time)
     if report.settings.several and step is not None and waits is not None and waits > _WAITS:
         yield from _kept(search, best, report, step.value)
         yield from _larger(search, best, report, step.value)
+
+
+def _one_node(search: Search, best: Timed, report: Report) -> Iterator[Message]:
+    """Yield that one of several computers alone is faster, with its best settings."""
+    nodes, now = search.facts.machine.nodes, report.time.samples_per_second
+    if nodes < 2 or now is None or not report.time.scaling:
+        return
+    if report.time.scaling[-1].efficiency.value > _ALL_FEW / nodes:
+        return  # whatever one of them does, together they are faster
+    machine = search.plan.machine.model_copy(update={"nodes": 1, "network": None})
+    settings = search.plan.settings.model_copy(update=dict.fromkeys(_HOW_SHARED))
+    one = search.plan.model_copy(update={"machine": machine, "settings": settings})
+    found = first(one, search.sources)
+    alone = found[2].time.samples_per_second if found is not None else None
+    if found is None or alone is None or alone.value < now.value:
+        return
+    yield Message.of(
+        "advise.fewer-nodes",
+        gpus=search.facts.machine.gpu_count // nodes,
+        strategy=Message.of(f"ui.strategy.{found[2].settings.strategy}"),
+        alone=alone.value,
+        together=now.value,
+        nodes=nodes,
+    )
 
 
 def _kept(search: Search, best: Timed, report: Report, now: float) -> Iterator[Message]:

@@ -47,11 +47,14 @@ def command(terminal: Terminal, source: PlanSource, top: int, out: Path | None) 
         file.write(make_it_fit(plan, advice), saved)
 
     def show(screen: "Screen") -> None:
+        for note in advice.first_notes:
+            screen.line(note, "yellow")
+            screen.line()
         if advice.choices:
             show_choices(screen, plan, advice)
         else:
             show_ways_out(screen, plan, advice)
-        notes = (*rounding, *advice.notes)
+        notes = (*rounding, *advice.other_notes)
         if notes:
             screen.line()
             screen.say("cli.estimate.notes", "bold")

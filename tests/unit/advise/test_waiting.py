@@ -68,3 +68,21 @@ def test_on_a_slow_link_a_larger_batch_is_named() -> None:
 def test_what_is_fixed_or_alone_is_not_named() -> None:
     assert "kept" not in notes(plan("rtx-3090", 16, strategy="fsdp2", reshard_after_forward=True))
     assert notes(plan("rtx-3090", 16, strategy="single")) == {}
+
+
+@pytest.mark.parametrize(("network", "alone"), [("ethernet-10g", True), ("infiniband-ndr", False)])
+def test_one_computer_is_named_first_where_the_network_makes_two_slower(
+    network: str, alone: bool
+) -> None:
+    asked = plan("h100-80gb-sxm", 64).model_dump(exclude_none=True)
+    machine = asked["machine"] | {"nodes": 2, "network": {"kind": network}}
+    two = Plan.model_validate(asked | {"machine": machine})
+    advice = advise(two, found(two))
+    one = Plan.model_validate(asked)
+    best = advise(one, found(one), top=1).choices[0].estimate.time.samples_per_second
+    both = advice.choices[0].estimate.time.samples_per_second
+    assert best is not None
+    assert both is not None
+    assert (best.value > both.value) == alone
+    named = [note.values for note in advice.first_notes if note.id == "advise.fewer-nodes"]
+    assert [round(each["alone"]) for each in named] == ([round(best.value)] if alone else [])

@@ -86,7 +86,7 @@ class AdviseScreen(Scroll):
         clear(self._list)
         advice = session.advice
         self._chart.setVisible(advice is not None and bool(advice.pareto))
-        self._notes.setVisible(advice is not None and bool(advice.notes))
+        self._notes.setVisible(advice is not None and bool(advice.other_notes))
         if session.advice_problem is not None:
             waits = session.advice_problem.id in ("ui.advise.cancelled", "ui.advise.trace-first")
             strip = Strip("info", "na") if waits else Strip("warning-fill", "no")
@@ -99,6 +99,10 @@ class AdviseScreen(Scroll):
         self._list.addStretch(1)
 
     def _show_advice(self, advice: Advice) -> None:
+        for message in advice.first_notes:
+            strip = Strip("info", "na")
+            strip.label.tell(message)
+            self._list.addWidget(strip)
         if advice.choices:
             note = tr("ui.advise.considered", count=advice.considered)
             timed = advice.choices[0].estimate.time.refusal is None
@@ -112,9 +116,9 @@ class AdviseScreen(Scroll):
             self._show_relaxations(advice)
         self._show_chart(advice)
         clear(self._notes.column)
-        if advice.notes:
+        if advice.other_notes:
             self._notes.column.addWidget(Heading(Message.of("ui.advise.notes")))
-        for message in advice.notes:
+        for message in advice.other_notes:
             self._notes.column.addWidget(Label(message, px=tokens.LABEL, colour="text2", wrap=True))
 
     def _show_relaxations(self, advice: Advice) -> None:
