@@ -74,7 +74,10 @@ class Relaxation:
     """Whether it takes other hardware, and so money."""
 
 
-BETTER = ("advise.fewer-nodes", "advise.early-step", "advise.sharding", TENSOR_PARALLEL)
+BETTER = (
+    *("advise.fewer-nodes", "advise.early-step", "advise.sharding", "advise.worth-compiling"),
+    TENSOR_PARALLEL,
+)
 """How the ids of those notes begin that people should read before all else."""
 
 

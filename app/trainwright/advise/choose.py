@@ -8,7 +8,7 @@ from math import inf
 from trainwright.advise import learning_rate, loading, pareto, relax, space, waiting
 from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
-from trainwright.advise.reasons import reasons, untimed_reasons
+from trainwright.advise.reasons import reasons, untimed_reasons, worth_compiling
 from trainwright.advise.search import Search, Sources
 from trainwright.advise.sharing import sharded
 from trainwright.advise.splitting import split, splittings
@@ -91,7 +91,7 @@ def advise(
             *_margin(search, first),
             *waiting.ways(search, best, report),
             *mistakes(search, best, report),
-            *_fp8(search, best),
+            *_faster(search, best),
             *_not_considered(search),
         ),
         considered=search.considered,
@@ -358,8 +358,9 @@ def _spare(report: Report) -> float:
     return report.memory.device_total.value - report.memory.device_used_p95.value
 
 
-def _fp8(search: Search, best: Timed) -> Iterator[Message]:
-    """Yield what fp8 products would gain, which no plan may ask for yet."""
+def _faster(search: Search, best: Timed) -> Iterator[Message]:
+    """Yield what compiling would gain, and fp8 products, which no plan may ask for yet."""
+    yield from worth_compiling(search, best)
     profile = search.profile(best.candidate)
     workload = search.plan.workload
     if profile is None or not workload.trains or workload.adapts:

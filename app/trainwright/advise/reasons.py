@@ -28,6 +28,9 @@ _CAPABILITY = {
     "Apple": _MPS,
 }
 
+_MUCH = 0.1
+"""Share of a step that compiling saves, from which on it is said before all else; assumed."""
+
 
 def reasons(search: Search, best: Timed, report: Report) -> tuple[Reason, ...]:
     """Return a reason for each setting that the plan leaves free."""
@@ -389,7 +392,7 @@ _UNTIMED = {"optimizer": _optimizer, "allocator": _allocator}
 """Of them, those that compare no times."""
 
 
-def _compile(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+def _compile(search: Search, best: Timed, _report: Report | None = None) -> Iterator[Reason]:
     """Yield what compiling would cost and gain in this run; the search leaves it off."""
     profile = search.profile(best.candidate)
     if profile is None or not search.plan.workload.trains:
@@ -405,6 +408,14 @@ def _compile(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     yield _reason(
         "compile", settings.compile, f"advise.compile.{ending}", COMPILING, flips, **values
     )
+
+
+def worth_compiling(search: Search, best: Timed) -> Iterator[Message]:
+    """Yield that this run should be tried compiled, where it is long and the gain is large."""
+    for reason in _compile(search, best) if search.plan.settings.compile is None else ():
+        values = reason.because.values
+        if reason.because.id == "advise.compile.pays" and values["gain"] >= _MUCH:
+            yield Message.of("advise.worth-compiling", **values)
 
 
 def _by_rule(search: Search, report: Report) -> Iterator[Reason]:

@@ -29,6 +29,8 @@ _NEXT_TASK = {"pretrain": "lora", "full": "lora", "lora": "qlora"}
 _STEP = 128
 """Tokens; kernels pad lengths to multiples of it."""
 _GPUS_TRIED = 3
+_TRIED = 3
+"""Ways of one kind that are looked at for one with headroom; assumed: each is a search."""
 _FEWER_BITS = ("fp8", "int8", "int4", "nf4", "q8_0", "q6_k", "q4_k_m")
 """Weights that are served, by what they keep; an engine takes only its own. Engines have kernels
 for int4 (AWQ, GPTQ), and unpack nf4."""
@@ -56,14 +58,15 @@ def relaxations(
 
     Of those that train differently, another model comes after all that keep the model.
 
-    A larger share of the GPU for a serving engine, shares of the weights in system memory, a fixed
-    setting given up, weights in fewer bits or adapters instead of all weights, a shorter sequence,
-    a smaller model of the family, a GPU with more memory: of each the best.
+    A larger share of the GPU for a serving engine, shares of the weights or activations in system
+    memory, a fixed setting given up, weights in fewer bits or adapters instead of all weights, a
+    shorter sequence, a smaller model of the family, a GPU with more memory: of each the best.
     ``wanted`` is asked before each kind, and ends the work.
     """
     steps = (
         _larger_share,
         _shares_aside,
+        _activations_aside,
         _without_a_key,
         _fewer_bits,
         _other_task,
@@ -71,10 +74,21 @@ def relaxations(
         _smaller_preset,
         _bigger_gpu,
     )
-    found = [way for step in steps if wanted() for way in islice(step(search), 1)]
+    found = [way for step in steps if wanted() for way in _best_of(step(search))]
     if not any(way.change.id == "advise.relax.setting" for way in found) and wanted():
         found += _without_savers(search)
     return tuple(sorted(found, key=_cheapness))
+
+
+def _best_of(ways: Iterator[Relaxation]) -> Iterator[Relaxation]:
+    """Yield the first way with headroom, or else the first: what a driver takes may differ."""
+    tried = list[Relaxation]()
+    for way in islice(ways, _TRIED):
+        tried.append(way)
+        if way.estimate is None or way.estimate.roomy:
+            yield way
+            return
+    yield from tried[:1]
 
 
 def _cheapness(way: Relaxation) -> tuple[bool, Effect, bool, float]:
@@ -244,6 +258,26 @@ def _shares_aside(search: Search) -> Iterator[Relaxation]:
         yield _way(change, plan, search, answer, Effect.SAME)
 
 
+def _activations_aside(search: Search) -> Iterator[Relaxation]:
+    """Yield the plan with blocks' inputs in system memory, which is not known.
+
+    Where that memory is known, it is among the choices.
+    """
+    plan, machine = search.plan, search.facts.machine
+    given = plan.settings
+    if not plan.workload.trains or machine.memory_bytes is not None:
+        return
+    if given.activation_offload is not None or machine.gpu.record.unified_memory:
+        return
+    settings = given.model_copy(update={"activation_offload": True})
+    moved = plan.model_copy(update={"settings": settings})
+    if (answer := first(moved, search.sources)) is not None:
+        memory = answer[2].memory
+        need = memory.host.value if memory.host is not None else 0.0
+        change = Message.of("advise.relax.activation-offload", need=need, **_cost(answer[2]))
+        yield _way(change, moved, search, answer, Effect.SAME)
+
+
 def _larger_share(search: Search) -> Iterator[Relaxation]:
     """Yield the plan whose serving engine may take as much of the memory as it needs to start."""
     if search.smallest is None:
@@ -318,7 +352,7 @@ def _shorter(search: Search) -> Iterator[Relaxation]:
             middle = (low + high) // 2
             tried = _with_workload(plan, inputs=inputs.model_copy(update={key: middle * _STEP}))
             answer = first(tried, search.sources)
-            if answer is None:
+            if answer is None or not answer[2].roomy:
                 high = middle - 1
             else:
                 found, low = (middle * _STEP, tried, answer), middle + 1

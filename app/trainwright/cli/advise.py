@@ -119,7 +119,7 @@ def show_ways_out(screen: "Screen", plan: Plan, advice: Advice) -> None:
         screen.line()
         screen.line(way.change, "bold")
         screen.indented(_cost(way))
-        if way.estimate is not None and way.estimate.verdict is Verdict.QUEUES:
+        if way.estimate is not None and way.estimate.verdict in (Verdict.QUEUES, Verdict.TIGHT):
             screen.indented(verdict(way.estimate))
         for key, value in way.changes.items():
             screen.indented(f"{key} = {screen.value(value)}")

@@ -10,6 +10,7 @@ from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
 from trainwright.messages.units import gib, percent
 from trainwright.plan.evaluate import Facts
+from trainwright.plan.judging import OPEN
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.saying import (
     bottleneck,
@@ -62,6 +63,8 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
     screen.line()
     screen.line(f"{MARKS[report.verdict]} {screen.text(verdict(report))}", STYLES[report.verdict])
     show_support(screen, report)
+    for note in (note for note in report.notes if note.id == OPEN):
+        screen.line(note)
     screen.line()
     screen.table(
         [(term.name, term, _share(term, memory.allocated_peak)) for term in memory.terms]
@@ -98,7 +101,7 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         title=Message.of("cli.estimate.settings"),
     )
     _show_checks(screen, report)
-    if notes := unpredicted_notes(report):
+    if notes := [note for note in unpredicted_notes(report) if note.id != OPEN]:
         screen.say("cli.estimate.notes", "bold")
         screen.bullets(notes)
     screen.line()

@@ -84,12 +84,9 @@ def target(name: str) -> Target:
     """
     if name in ALL:
         return ALL[name]
-    raise UserError.of(
-        "export.unknown-target",
-        name=name,
-        near=(nearest(name, ALL) or tuple(ALL))[0],
-        known=tuple(ALL),
-    )
+    near = nearest(name, ALL, 1)
+    id = "export.unknown-target-near" if near else "export.unknown-target"
+    raise UserError.of(id, name=name, near=near, known=tuple(ALL))
 
 
 def suiting(plan: Plan, settings: FullSettings) -> str:

@@ -11,6 +11,8 @@ from trainwright.plan.report import HEADROOM, Verdict
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 
+OPEN = "plan.note.open"
+"""The note of defaults that do not fit where a search may find settings that do."""
 SECOND_GPU = "time.note.scaling-offer-"
 """Notes that say what a second GPU would do."""
 
@@ -50,7 +52,7 @@ def open_notes(plan: Plan, settings: FullSettings, decided: Verdict) -> Iterator
     """Yield that the search may find what fits, where a plan leaves to it what decides."""
     if _lacks(plan, decided) and _open(plan):
         values = {"micro": settings.micro_batch, "checkpointing": settings.checkpointing}
-        yield Message.of("plan.note.open", **values)
+        yield Message.of(OPEN, **values)
 
 
 def ways_notes(plan: Plan, decided: Verdict) -> Iterator[Message]:

@@ -65,7 +65,7 @@ def _change(key: str, value: Any) -> Change:
 
 
 def place_of(key: str, option: str = "") -> Place:
-    """Return the place that a dotted key names; ``machine.gpus[0].count``.
+    """Return the place that a dotted key names; ``machine.gpus[0].count`` or ``.0.count``.
 
     ``option`` is what errors put before the key.
 
@@ -74,7 +74,9 @@ def place_of(key: str, option: str = "") -> Place:
     """
     named = option + one_line(key, 80)
     place: list[str | int] = []
-    for part in key.split("."):
+    for part in re.sub(r"\.([0-9]{1,3})(?=\.|$)", r"[\1]", key).split(
+        "."
+    ):  # gpus.0.id, as jq has it
         name = part.partition("[")[0]
         positions = part[len(name) :]
         if not name or not re.fullmatch(r"(\[[0-9]{1,3}\])*", positions):

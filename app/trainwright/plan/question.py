@@ -139,7 +139,9 @@ def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
     """Return the inputs with the model's usual ones filled in, and what was assumed."""
     given = plan.workload.inputs
     if given.images is not None and not model.reads_images:
-        raise UserError.of("plan.no-images", key="workload.inputs.images")
+        text = plan.model.preset if model.has_sequence else None
+        id = "plan.no-images" if text is None else "plan.text-alone"
+        raise UserError.of(id, key="workload.inputs.images", preset=text)
     if given.images is not None and not plan.workload.trains:
         raise UserError.of("plan.images-served", key="workload.inputs.images")
     sees = model.has_image or given.images is not None

@@ -183,6 +183,8 @@ def _quantization(settings: Settings, workload: Workload) -> Quantization:
         raise UserError.of(
             "workload.quantized", key="settings.quantization", value=chosen, task=workload.task
         )
+    if workload.task == "infer" and settings.engine == "ollama":
+        return chosen or "q4_k_m"  # what most tags of its library hold; assumed
     return chosen or "none"
 
 

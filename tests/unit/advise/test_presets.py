@@ -532,3 +532,40 @@ def test_advice_for_an_engine_says_who_waits_and_nothing_of_a_loss_or_of_pytorch
     assert "loss" not in whole
     assert "flash" not in whole
     assert "allocator" not in whole
+
+
+def test_activations_in_system_memory_are_a_way_out_where_it_is_not_known_how_much_there_is():
+    """A sequence of 131,072 tokens through 8B on one H100: the blocks' inputs are 32 GiB."""
+    plan = planned("llama-3.1-8b", "lora", "h100-80gb-sxm", 8, {"sequence_length": 131_072})
+    plan = plan.model_copy(update={"settings": type(plan.settings)()})
+    way = advise(plan, resolve(plan), top=1).nothing_fits[0]
+    assert way.changes["settings.activation_offload"] is True
+    assert way.effect.name == "SAME"
+    assert way.estimate.roomy
+    assert way.change.values["need"] == pytest.approx(32 * 2**30, rel=0.05)
+
+
+def test_ways_out_have_headroom_where_any_of_their_kind_has():
+    plan = planned("llama-3.1-8b", "lora", "h100-80gb-sxm", 8, {"sequence_length": 131_072})
+    for way in advise(plan, resolve(plan), top=1).nothing_fits:
+        assert way.estimate.roomy or "workload.task" in way.changes  # no other task needs less
+
+
+def test_a_long_run_is_told_first_to_try_compiling():
+    """nanoGPT's README: a step of GPT-2 124M takes 250 ms, and 135 ms compiled."""
+    plan = planned("gpt2", "pretrain", "a100-40gb-sxm", 480, {"sequence_length": 1024})
+    long = plan.model_copy(
+        update={"workload": plan.workload.model_copy(update={"samples": 288_000_000})}
+    )
+    found = [note for note in advise(long, resolve(long), top=1).first_notes]
+    assert [note.id for note in found] == ["advise.worth-compiling"]
+    assert found[0].values["gain"] > 0.2
+    assert not advise(plan, resolve(plan), top=1).first_notes
+
+
+def test_ollama_serves_what_its_library_holds():
+    plan = {"model": {"preset": "llama-3.1-8b"}, "machine": {"gpus": [{"id": "rtx-3060-12gb"}]},
+            "workload": {"task": "infer", "inputs": {"prompt_tokens": 1024, "new_tokens": 256}},
+            "settings": {"engine": "ollama"}}  # fmt: skip
+    facts = resolve(Plan.model_validate({"trainwright": 1} | plan))
+    assert facts.settings.quantization == "q4_k_m"
