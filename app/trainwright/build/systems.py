@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from trainwright.advise.taking import with_settings
 from trainwright.build.answer import Candidate, Done, Part
 from trainwright.build.assemble import best_settings, bottleneck
+from trainwright.build.doubt import counted
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
 from trainwright.build.sizing import dataset_bytes
-from trainwright.build.speeds import Speeds
+from trainwright.build.speeds import Cards, Speeds
 from trainwright.build.works import Works, times_of
 from trainwright.catalog import GpuRecord, find_gpu
 from trainwright.estimate.support import support
@@ -68,6 +69,33 @@ def complete(request: Request, works: Works, market: Market) -> Iterator[Candida
             part = Part("gpu", record.id, one.name, 1, price)
             cost = total([Item(record.id, 1, price)], market.currency)
             yield _candidate(record, done, part, cost, watts)
+
+
+def beside(
+    builds: Sequence[Candidate], request: Request, works: Works, market: Market
+) -> list[Candidate]:
+    """Return the fastest complete computer, where the work needs its memory.
+
+    None where a build beats it in everything, or a single consumer card holds the work.
+    """
+    held = [one.build.gpus[0].record.memory_bytes.value * one.build.gpu_count for one in builds]
+    if builds and (min(held) <= LARGEST_CARD or _held_alone(works, market)):
+        return []
+    found = sorted(complete(request, works, market), key=counted)
+    return [one for one in found[:1] if not any(_beats(other, one) for other in builds)]
+
+
+def _held_alone(works: Works, market: Market) -> bool:
+    small = (card for card in market.cards() if card.memory_bytes.value <= LARGEST_CARD)
+    return any(works.quick(Cards(card, 1)) is not None for card in small)
+
+
+def _beats(one: Candidate, system: Candidate) -> bool:
+    return (
+        counted(one) <= counted(system)
+        and (one.total.expected or 0.0) <= (system.total.expected or 0.0)
+        and one.wall_watts <= system.wall_watts
+    )
 
 
 def _candidate(
