@@ -223,12 +223,14 @@ class _Search:  # Long: what one step works out, the others look up.
     def _rules_out(self, one: Outcome, choice: _Choice) -> bool:
         """Return whether a computer beats all that there are with some cards.
 
-        One that is left out where others do the work speaks against none of those.
+        One that is left out, or comes later, where others do the work speaks against none.
         """
         unproven, least = self.works.unproven, choice.least
         if self._effect(one.cards) > (choice.work.effect if choice.work else Effect.SAME):
             return False
-        if one.cards.record.id in unproven and choice.cards.record.id not in unproven:
+        if one.unknown or (
+            one.cards.record.id in unproven and choice.cards.record.id not in unproven
+        ):
             return False
         return one.counted < least.seconds and one.cost <= least.cost and one.watts <= least.watts
 

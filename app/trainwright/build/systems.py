@@ -8,6 +8,7 @@ from trainwright.build.answer import Candidate, Done, Part
 from trainwright.build.assemble import best_settings, bottleneck
 from trainwright.build.doubt import counted
 from trainwright.build.offers import Market
+from trainwright.build.reasons import holding
 from trainwright.build.request import Request
 from trainwright.build.sizing import dataset_bytes
 from trainwright.build.speeds import Cards, Speeds
@@ -66,7 +67,7 @@ def complete(request: Request, works: Works, market: Market) -> Iterator[Candida
             continue
         done = _done(one, request, works)
         if done:
-            part = Part("gpu", record.id, one.name, 1, price)
+            part = Part("gpu", record.id, one.name, 1, price, why=holding(done[0].report, 1))
             cost = total([Item(record.id, 1, price)], market.currency)
             yield _candidate(record, done, part, cost, watts)
 

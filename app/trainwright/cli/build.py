@@ -238,6 +238,7 @@ def show_candidate(
         numbers=(2, 3),
     )
     screen.line(Message.of("cli.build.total", total=amount_of(one.total)), "bold")
+    _show_reasons(screen, one)
     if one.others:
         screen.table(
             [(done.plan.name, *_done(screen, done)) for done in one.works],
@@ -263,6 +264,18 @@ def show_candidate(
             id = "cli.build.break-even" if hours is not None else "cli.build.cloud-cheaper"
             screen.say(id, seconds=(hours or 0.0) * 3600)
     show_checks(screen, one.checks)
+
+
+def _show_reasons(screen: "Screen", one: Candidate) -> None:
+    """Print why each part is this one, a line for each kind."""
+    why = {part.kind: part.why for part in one.parts if part.why is not None}
+    if not why:
+        return
+    screen.line()
+    screen.say("cli.build.why", "bold")
+    screen.table([(Message.of(f"catalog.kind-{kind}"), said) for kind, said in why.items()])
+    if one.build.board is not None:
+        screen.say("planner.why.cheapest")
 
 
 def _priced(part: Part, currency: Currency) -> Message | str:

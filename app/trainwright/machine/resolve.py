@@ -81,9 +81,7 @@ def _rented(one: Instance, gpu: GpuRecord) -> Message:
         gpu=gpu.name,
         vcpus=one.vcpus,
         gib=one.memory_gib,
-        disks=Message.of("machine.cloud-disks", number=disks.count, gb=disks.gb)
-        if disks
-        else unknown,
+        disks=local or unknown,
         network=_gbit(joined.model_dump()) if joined else unknown,
     )
 
