@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from trainwright.advise.taking import with_settings
 from trainwright.build.answer import Candidate, Done, Part
@@ -46,7 +47,8 @@ SOLD = (
     Complete("Ryzen AI Max+ 395, 128 GB", "radeon-8060s", 128, ("linux", "windows")),
     Complete("Mac Studio M3 Ultra, 96 GB", "apple-m3-ultra", 96, ("macos",)),
 )
-"""Usual ones for models that no single card holds."""
+"""Usual ones for models that no single card holds: of those for one system the fastest first, by
+FLOP/s and by bandwidth."""
 
 
 def complete(request: Request, works: Works, market: Market) -> Iterator[Candidate]:
@@ -82,8 +84,8 @@ def beside(
     held = [one.build.gpus[0].record.memory_bytes.value * one.build.gpu_count for one in builds]
     if builds and (min(held) <= LARGEST_CARD or _held_alone(works, market)):
         return []
-    found = sorted(complete(request, works, market), key=counted)
-    return [one for one in found[:1] if not any(_beats(other, one) for other in builds)]
+    fastest = islice(complete(request, works, market), 1)
+    return [one for one in fastest if not any(_beats(other, one) for other in builds)]
 
 
 def _held_alone(works: Works, market: Market) -> bool:
