@@ -484,6 +484,8 @@ class _Search:  # Long: what one step works out, the others look up.
             yield Message.of("planner.note.circuit", volts=line.volts, amps=line.amps)
         if self.works.untraced:
             yield Message.of("planner.note.untraced", gpus=sorted(self.works.untraced))
+        if self.market.unrated:
+            yield Message.of("planner.note.unrated", gpus=sorted(self.market.unrated))
         if any(one.cards.record.id in self.works.unproven for one in within):
             yield Message.of("planner.note.only-unproven")
         elif self.works.unproven:
