@@ -64,7 +64,8 @@ def simpler(ranked: Sequence[Candidate]) -> list[Candidate]:
         gain=counted(best) / counted(first) - 1,
         near=FEWER,
     )
-    leader = replace(best, thrift=said, doubt=first.doubt)
+    guessed = first.doubt is not None and first.doubt.id == "planner.guessed"
+    leader = replace(best, thrift=said, doubt=first.doubt if guessed else best.doubt)
     plain = replace(first, doubt=None, thrift=None)
     return [leader, plain, *(one for one in ranked[1:] if one is not best)]
 

@@ -58,7 +58,7 @@ def test_the_document_has_the_same_sentences() -> None:
 @pytest.mark.slow
 def test_an_owned_part_is_said_to_be_there_or_why_it_stays_idle() -> None:
     """650 W do not carry what the money buys around them."""
-    found = answer("3500USD", "corsair-rm1000x-2024", "asus-rog-strix-650w-gold")
+    found = answer("2500USD", "corsair-rm1000x-2024", "asus-rog-strix-650w-gold")
     first = found.builds[0]
     supply = next(part for part in first.parts if part.kind == "psu")
     assert supply.owned
