@@ -32,9 +32,10 @@ def idle(first: Candidate | None, owned: Sequence[Owned]) -> Iterator[Message]:
 
 
 def _forbids(build: Build) -> Message | None:
-    """Return why the computer does not work like this; None where it does."""
+    """Return why the computer does not work like this, or cannot be checked; None where it does."""
     need = power(build).recommended_psu_w
     if isinstance(build.psu, PsuRecord) and build.psu.watts < need:
         return Message.of("planner.note.idle-psu", watts=build.psu.watts, need=need)
-    said = (check for check in checks(build) if check.verdict == "error")
-    return next((check.message for check in said), None)
+    said = checks(build)
+    grave = (one for verdict in ("error", "unknown") for one in said if one.verdict == verdict)
+    return next((one.message for one in grave), None)
