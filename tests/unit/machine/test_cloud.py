@@ -4,6 +4,7 @@ import pytest
 
 from trainwright.catalog.instances import instance, instances
 from trainwright.catalog.sources import documents
+from trainwright.cli.review import machine_named
 from trainwright.machine.choice import MachineChoice
 from trainwright.machine.machine import Machine
 from trainwright.machine.parts import with_count, with_part
@@ -139,3 +140,8 @@ def test_it_is_chosen_as_a_gpu_is() -> None:
     assert with_part(desk, "gpu", "g6.xlarge") == MachineChoice(cloud="g6.xlarge")
     back = with_part(MachineChoice(cloud="g6.xlarge"), "gpu", "rtx-4090")
     assert (back.cloud, back.gpus[0].id) == (None, "rtx-4090")
+
+
+def test_a_review_takes_it_as_its_machine() -> None:
+    section = machine_named("p5.48xlarge")
+    assert MachineChoice.model_validate(section) == MachineChoice(cloud="p5.48xlarge")
