@@ -26,7 +26,7 @@ from trainwright.ui.money import amount
 from trainwright.ui.screens import buildlists
 from trainwright.ui.screens.buildwishes import search_parts
 from trainwright.ui.widgets.base import widgets_of
-from trainwright.ui.widgets.buildcards import UpgradeCard, grounds_of, price_of
+from trainwright.ui.widgets.buildcards import UpgradeCard, grounds_of, price_of, why_of
 
 
 def test_each_part_of_a_build_has_its_price_and_what_it_rests_on(qapp):
@@ -36,6 +36,13 @@ def test_each_part_of_a_build_has_its_price_and_what_it_rests_on(qapp):
     assert price_of(build, "storage") == "≈$330"
     assert "2026-06-30" in grounds_of(build, "storage")
     assert price_of(build, "cpu") == "", "what is there costs nothing"
+
+
+def test_each_part_of_a_build_says_why_it_is_this_one(qapp):
+    why = Message.of("planner.why.psu", drawn=408.0, share=0.63, watts=650.0)
+    build = SimpleNamespace(parts=(replace(priced("supply", 85.0, "assumed"), why=why),))
+    assert why_of(build, "storage") == "Carries 408 W at 63 % of its 650 W, short peaks too."
+    assert why_of(build, "psu") == ""
 
 
 def priced(id, each, kind):

@@ -9,6 +9,7 @@ from trainwright.plan.file import read
 from trainwright.ui import paint
 from trainwright.ui.charts.lanes import seats
 from trainwright.ui.inspection import errors_with, inspect
+from trainwright.ui.names import search_machines
 from trainwright.ui.widgets.base import widgets_of
 
 PLAN = """\
@@ -168,3 +169,18 @@ def test_a_plan_for_this_computer_offers_to_take_its_parts_over(opened, tmp_path
     window = opened(plan=file, core=fakes.core(failing=Message.of("probe.no-driver")))
     window.go("machine")
     assert "This plan is for this computer." in said(window.screen_named("machine"))
+
+
+def test_a_clouds_computer_is_chosen_as_a_gpu_and_has_no_parts_to_choose(shown, qtbot):
+    window, screen = shown
+    form = window.screen_named("plan").form
+    assert [option.key for option in search_machines("p5.48")] == ["p5.48xlarge"]
+    form._choose_gpu("p5.48xlarge")
+    assert window.session.plan.machine.cloud == "p5.48xlarge"
+    window.go("machine")
+    qtbot.waitUntil(lambda: "p5.48xlarge is rented: 8 × H100" in said(screen))
+    assert "192 vCPUs · 2048 GiB · AWS" in said(screen)
+    assert "Choose a processor" not in said(screen)
+    window.session.undo()
+    window.go("machine")
+    qtbot.waitUntil(lambda: "rented" not in said(screen) and "Power limit" in said(screen))

@@ -25,7 +25,7 @@ _FASTER_DRIVES = {
 
 def part_variations(plan: Plan, facts: Facts, report: Report) -> Iterator[Variation]:
     """Yield other hardware that a person may want to buy."""
-    if plan.machine.local or len(plan.machine.gpus) != 1:
+    if plan.machine.fixed or len(plan.machine.gpus) != 1:
         return
     idle = facts.settings.strategy == "single" and facts.machine.gpu_count > 1
     if plan.workload.trains and not idle:

@@ -37,7 +37,7 @@ def variations(plan: Plan, facts: Facts, report: Report) -> Iterator[Variation]:
     yield from of_task(plan, facts, report)
     yield from _kernels(facts)
     limit = power_limit(facts)
-    if limit and not plan.machine.local and len(plan.machine.gpus) == 1:
+    if limit and not plan.machine.fixed and len(plan.machine.gpus) == 1:
         yield _setting("power", {"machine.gpus[0].power_limit_w": limit}, limit=limit)
 
 

@@ -25,6 +25,8 @@ class Part:
     """Of one piece; None: nobody knows one."""
     owned: int = 0
     """Of them, those that are there already."""
+    why: Message | None = None
+    """Which need it answers; None where there is nothing to say."""
 
     @property
     def used(self) -> bool:

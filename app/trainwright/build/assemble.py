@@ -8,6 +8,7 @@ from trainwright.advise.taking import with_settings
 from trainwright.build.answer import Candidate, Done, Part
 from trainwright.build.choosing import Outcome
 from trainwright.build.offers import Market, Offer, Record, summed
+from trainwright.build.reasons import reasons
 from trainwright.build.request import Request
 from trainwright.build.speeds import Speeds
 from trainwright.build.works import Works, times_of
@@ -76,9 +77,11 @@ def assembled(outcome: Outcome, works: Works, request: Request, market: Market) 
             return None
         done.append(found)
     plan, report = done[0].plan, done[0].report
+    work = works.quick(outcome.cards)
+    why = reasons(outcome, work.needs(), report) if work is not None else {}
     return Candidate(
         build=build,
-        parts=tuple(_part(kind, offer, count) for kind, offer, count in priced),
+        parts=tuple(_part(kind, offer, count, why.get(kind)) for kind, offer, count in priced),
         total=summed([(offer, count) for _, offer, count in priced], market.currency),
         plan=plan,
         settings=report.settings,
@@ -113,9 +116,10 @@ def best_settings(plan: Plan, facts: Facts, speeds: Speeds) -> Report | None:
     return None
 
 
-def _part(kind: PartKind, offer: Offer[Record], count: int) -> Part:
-    record = offer.record
-    return Part(kind, record.id, record.name, count, offer.price, min(offer.owned, count))
+def _part(kind: PartKind, offer: Offer[Record], count: int, why: Message | None) -> Part:
+    record, owned = offer.record, min(offer.owned, count)
+    said = Message.of("planner.why.owned") if owned == count else why
+    return Part(kind, record.id, record.name, count, offer.price, owned, said)
 
 
 def bottleneck(report: Report) -> Message:

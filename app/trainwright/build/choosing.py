@@ -56,6 +56,8 @@ class Outcome:
     """At the wall."""
     margin: float = 1.0
     """As ``Speed.margin``."""
+    asked: Needs | None = None
+    """What was asked of it: what the work needs, or more where money was left."""
 
     @property
     def counted(self) -> float:
@@ -392,7 +394,10 @@ class Choosing:
         watts = budget.wall_w or budget.sustained.value
         link = slowest_link(facts.placement) if core.link is not None else None
         seconds = self._seconds(task, core, link)
-        return Outcome(task.cards, build, said, task.use, cost, seconds, watts, task.work.margin)
+        return Outcome(
+            *(task.cards, build, said, task.use, cost, seconds, watts, task.work.margin),
+            asked=task.needed,
+        )
 
 
 def _least(task: Task, link: Link | None, cpu: CpuRecord | None = None) -> float:

@@ -48,6 +48,29 @@ def doubted(ranked: Sequence[Candidate]) -> list[Candidate]:
     return [replace(surest, doubt=said), *(one for one in ranked if one is not surest)]
 
 
+def checked(
+    builds: Sequence[Candidate], systems: Sequence[Candidate]
+) -> tuple[tuple[Candidate, ...], tuple[Message, ...]]:
+    """Return all, but those of which a rule cannot be checked after the others, and what is said.
+
+    Complete computers have no parts to check. They come behind the builds that pass.
+    """
+    passing = [one for one in builds if not one.unknown]
+    unsure = [one for one in builds if one.unknown]
+    sure = (*passing, *systems)
+    said = [
+        Message.of(
+            "planner.note.unchecked",
+            gpu=one.build.gpus[0].record.name,
+            count=one.build.gpu_count,
+            rules=[check.title for check in one.unknown],
+        )
+        for one in unsure[:1]
+        if sure and counted(one) < counted(sure[0])
+    ]
+    return (*sure, *unsure), tuple(said)
+
+
 def _guessed(first: Candidate, others: Sequence[Candidate]) -> Candidate:
     """Return the first, which says what would be before it if its time were sure."""
     faster = min(others, key=lambda one: one.seconds or math.inf, default=first)

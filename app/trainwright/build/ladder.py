@@ -15,6 +15,8 @@ def undominated(outcomes: list[Outcome]) -> list[Outcome]:
 
 
 def _beats(one: Outcome, other: Outcome) -> bool:
+    if one.unknown and not other.unknown:  # what cannot be checked rules nothing out that passes
+        return False
     return one.seconds <= other.seconds and one.cost <= other.cost and one.watts <= other.watts
 
 

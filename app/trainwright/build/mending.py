@@ -214,7 +214,7 @@ def unnamed(now: Build, build: Build) -> Iterator[Check]:
     if now.case is None and (more or build.board is not now.board):
         yield _unnamed("G1", "case", gpu=name)
     if now.board is None and build.board is None:
-        if more:
+        if cards.count > now.gpus[0].count:  # as many take the slots that are in use
             yield _unnamed("P3", "board", gpu=name)
         if build.cpu is not now.cpu and build.cpu is not None:
             yield _unnamed("C1", "board-cpu", cpu=build.cpu.name)

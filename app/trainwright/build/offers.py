@@ -83,6 +83,8 @@ class Market:
         self._shelves = shelves
         self._owned = {(one.kind, one.id): one.count for one in wishes.owned}
         self._offers: dict[tuple[PartKind, str], Offer[Record]] = {}
+        self.unrated: set[str] = set()
+        """Cards on sale whose record has no FLOP/s: nobody can say how fast they are."""
 
     @classmethod
     def of(cls, request: Request) -> Self:
@@ -112,12 +114,15 @@ class Market:
             yield self.offer(kind, record)
 
     def cards(self) -> Iterator[GpuRecord]:
-        """Yield graphics cards that are sold, or there already."""
+        """Yield graphics cards that are sold, or there already, and can be timed."""
         for record in self.records("gpu"):
             if not isinstance(record, GpuRecord):
                 continue
             if self.offer("gpu", record).owned or self._sold(record):
-                yield record
+                if record.flops:
+                    yield record
+                else:
+                    self.unrated.add(record.id)
 
     def _sold(self, record: GpuRecord) -> bool:
         if record.segment not in SEGMENTS or record.form not in (None, "card"):

@@ -57,8 +57,10 @@ def present(machine: Machine, wishes: Wishes) -> Build:
     """Return the computer that a plan names, or that was probed, as parts.
 
     Raises:
-        UserError: it has no GPUs, or several kinds.
+        UserError: it has no GPUs, or several kinds, or a cloud rents it out.
     """
+    if machine.cloud is not None:
+        raise UserError.of("planner.upgrade-cloud", name=machine.cloud.name)
     if len(machine.gpus) != 1:
         raise UserError.of("planner.upgrade-mixed", kinds=len(machine.gpus))
     if machine.parts is not None:

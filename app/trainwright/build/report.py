@@ -5,7 +5,7 @@ from typing import Any
 from trainwright.build.answer import Builds, Candidate, Done, Part
 from trainwright.build.cost import RunCost, break_even_hours, run_cost
 from trainwright.build.upgrades import Upgrades
-from trainwright.messages import Language, render
+from trainwright.messages import Language, Message, render
 from trainwright.plan import report
 from trainwright.prices import Currency, Price
 
@@ -41,7 +41,7 @@ def candidate_as_json(one: Candidate, language: Language = "en") -> dict[str, An
     step = one.next_step
     several = {"workloads": [_done(done) for done in one.works]} if one.others else {}
     return several | {
-        "parts": [_part(part) for part in one.parts],
+        "parts": [_part(part) | {"why": _said(part.why, language)} for part in one.parts],
         "total": one.total.expected,
         "total_interval": [one.total.low, one.total.high],
         "currency": one.total.currency,
@@ -72,10 +72,14 @@ def candidate_as_json(one: Candidate, language: Language = "en") -> dict[str, An
             if step
             else None
         ),
-        "doubt": render(one.doubt, language) if one.doubt is not None else None,
-        "thrift": render(one.thrift, language) if one.thrift is not None else None,
+        "doubt": _said(one.doubt, language),
+        "thrift": _said(one.thrift, language),
         "run": run_as_json(cost_of(one)),
     }
+
+
+def _said(message: Message | None, language: Language) -> str | None:
+    return None if message is None else render(message, language)
 
 
 def _done(done: Done) -> dict[str, Any]:

@@ -11,7 +11,7 @@ alone is large enough; times within one percent of one another count as the same
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
@@ -23,7 +23,8 @@ from trainwright.build.around import Around
 from trainwright.build.assemble import assembled
 from trainwright.build.choosing import Choosing, Least, Outcome, level
 from trainwright.build.circuits import LAID, usual
-from trainwright.build.doubt import counted, doubted
+from trainwright.build.doubt import checked, counted, doubted
+from trainwright.build.idle import idle
 from trainwright.build.ladder import change, undominated
 from trainwright.build.money import amount
 from trainwright.build.offers import Market
@@ -33,8 +34,8 @@ from trainwright.build.run import Run
 from trainwright.build.shortfall import divided, shortfall, surer, without_a_wish
 from trainwright.build.sizing import steps
 from trainwright.build.speeds import COUNTS, Cards, Speeds
-from trainwright.build.systems import LARGEST_CARD, complete
-from trainwright.build.thrift import thrifty
+from trainwright.build.systems import beside
+from trainwright.build.thrift import simpler, thrifty
 from trainwright.build.tracing import Trace, at_hand, shared_out
 from trainwright.build.watching import Watch, around, in_turn, unwatched
 from trainwright.build.works import Together, Works, plans_of, works_of
@@ -102,10 +103,10 @@ def search(
         return _Search(asked, market.wishing(asked.wishes), *timed, watch=watch).lowest()
 
     found = _Search(request, market, works, run, watch=watch).answer()
-    beside = tuple(divided(found, request, market, works))
+    ways = tuple(divided(found, request, market, works))
     if found.builds:
         given_up = without_a_wish(request, found, lowest)
-        return replace(found, notes=(*found.notes, *given_up, *beside))
+        return replace(found, notes=(*found.notes, *given_up, *ways))
     unshared = [plan for one in speeds for plan in shared_out(one, market)]
     if [plan for plan in unshared if at_hand(plan, trace)]:  # traced now
         return search(request, sources, market=market, trace=trace, watch=watch)
@@ -114,12 +115,12 @@ def search(
         tried = _Search(request, market, works, run, sound=sound, trial=True, watch=watch)
         less = tried.answer()
         if less.builds:
-            notes = (*less.notes, *surer(found, request, lowest), *beside)
+            notes = (*less.notes, *surer(found, request, lowest), *ways)
             return replace(less, cheapest=found.cheapest, notes=notes)
         found = found if found.cheapest is not None else less
     untraced = (Message.of("planner.untraced.shared"),) if unshared else ()
     short = shortfall(found, request, market, works, lowest, trace)
-    return replace(found, notes=(*found.notes, *short, *beside, *untraced))
+    return replace(found, notes=(*found.notes, *short, *ways, *untraced))
 
 
 class _Search:  # Long: what one step works out, the others look up.
@@ -165,43 +166,29 @@ class _Search:  # Long: what one step works out, the others look up.
         punctual = [one for one in builds if self.run.ends(one.seconds)]
         late = self._late(builds, ladder) if builds and not punctual else ()
         builds = punctual or builds
-        builds = thrifty(doubted(sorted(builds, key=counted)))
-        systems = self._systems(builds)
+        builds = simpler(thrifty(doubted(sorted(builds, key=counted))))[: self.request.top]
+        systems = [
+            one
+            for one in beside(builds, self.request, self.works, self.market)
+            if self.run.ends(one.seconds)
+        ]
+        shown, unsure = checked(builds, systems)
         cheapest = None if builds or systems else self._cheapest(choices, ladder)
         return Builds(
-            builds=(*builds[: self.request.top], *systems),
-            front=tuple(self._points(ladder, [*builds[: self.request.top], *systems])),
+            builds=shown,
+            front=tuple(self._points(ladder, shown)),
             cheapest=cheapest,
             budget=self.request.budget,
             currency=self.market.currency,
             notes=(
                 *self._notes(within, builds),
                 *late,
+                *unsure,
+                *idle(next(iter(shown), cheapest), self.request.wishes.owned),
                 *self._money(builds, ladder),
             ),
             considered=self.choosing.considered,
         )
-
-    def _systems(self, builds: list[Candidate]) -> list[Candidate]:
-        """Return the fastest complete computer, where the work needs its memory.
-
-        None where a build beats it in everything, or does the work with a consumer card's memory.
-        """
-        held = [one.build.gpus[0].record.memory_bytes.value * one.build.gpu_count for one in builds]
-        if min(held, default=math.inf) <= LARGEST_CARD:
-            return []
-        found = sorted(complete(self.request, self.works, self.market), key=counted)
-        return [
-            one
-            for one in found[:1]
-            if self.run.ends(one.seconds)
-            and not any(
-                counted(other) <= counted(one)
-                and (other.total.expected or 0.0) <= (one.total.expected or 0.0)
-                and other.wall_watts <= one.wall_watts
-                for other in builds
-            )
-        ]
 
     def _outcomes(self, choices: list[_Choice]) -> tuple[list[Outcome], list[Outcome]]:
         """Return (the best with each choice of cards whatever the budget, the best within).
@@ -236,12 +223,14 @@ class _Search:  # Long: what one step works out, the others look up.
     def _rules_out(self, one: Outcome, choice: _Choice) -> bool:
         """Return whether a computer beats all that there are with some cards.
 
-        One that is left out where others do the work speaks against none of those.
+        One that is left out, or comes later, where others do the work speaks against none.
         """
         unproven, least = self.works.unproven, choice.least
         if self._effect(one.cards) > (choice.work.effect if choice.work else Effect.SAME):
             return False
-        if one.cards.record.id in unproven and choice.cards.record.id not in unproven:
+        if one.unknown or (
+            one.cards.record.id in unproven and choice.cards.record.id not in unproven
+        ):
             return False
         return one.counted < least.seconds and one.cost <= least.cost and one.watts <= least.watts
 
@@ -405,9 +394,10 @@ class _Search:  # Long: what one step works out, the others look up.
         """Yield what a tenth more of money would bring, counted as the next step is."""
         if math.isinf(self.limit):
             return
-        near = [one for one in ladder if self.limit < one.cost <= TENTH * self.limit]
-        best = min(near, key=lambda one: one.counted, default=None)
         outcome, cost = self.shown[first.cards]
+        near = [one for one in ladder if self.limit < one.cost <= TENTH * self.limit]
+        faster = (one for one in near if one.counted < outcome.counted)
+        best = min(faster, key=lambda one: one.counted, default=None)
         step = self._step(outcome, cost, best) if best is not None else None
         if step is None or step.gain < STEP or not step.worth or best is None:
             yield Message.of("planner.note.tenth-nothing")
@@ -448,7 +438,7 @@ class _Search:  # Long: what one step works out, the others look up.
         gain = outcome.seconds / next_one.seconds - 1
         return Step(change(outcome, next_one), next_one.cost - cost, next_one.cost, gain)
 
-    def _points(self, ladder: list[Outcome], builds: list[Candidate]) -> list[Point]:
+    def _points(self, ladder: list[Outcome], builds: Sequence[Candidate]) -> list[Point]:
         """Return the builds as they are listed, and what else trades money for time or watts."""
         known = {one.cards for one in builds}
         found = [one.point for one in builds]
@@ -494,6 +484,8 @@ class _Search:  # Long: what one step works out, the others look up.
             yield Message.of("planner.note.circuit", volts=line.volts, amps=line.amps)
         if self.works.untraced:
             yield Message.of("planner.note.untraced", gpus=sorted(self.works.untraced))
+        if self.market.unrated:
+            yield Message.of("planner.note.unrated", gpus=sorted(self.market.unrated))
         if any(one.cards.record.id in self.works.unproven for one in within):
             yield Message.of("planner.note.only-unproven")
         elif self.works.unproven:

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from trainwright.advise.taking import with_settings
 from trainwright.build.answer import Candidate, Done, Part
 from trainwright.build.assemble import best_settings, bottleneck
+from trainwright.build.doubt import counted
 from trainwright.build.offers import Market
+from trainwright.build.reasons import holding
 from trainwright.build.request import Request
 from trainwright.build.sizing import dataset_bytes
-from trainwright.build.speeds import Speeds
+from trainwright.build.speeds import Cards, Speeds
 from trainwright.build.works import Works, times_of
 from trainwright.catalog import GpuRecord, find_gpu
 from trainwright.estimate.support import support
@@ -44,7 +47,8 @@ SOLD = (
     Complete("Ryzen AI Max+ 395, 128 GB", "radeon-8060s", 128, ("linux", "windows")),
     Complete("Mac Studio M3 Ultra, 96 GB", "apple-m3-ultra", 96, ("macos",)),
 )
-"""Usual ones for models that no single card holds."""
+"""Usual ones for models that no single card holds: of those for one system the fastest first, by
+FLOP/s and by bandwidth."""
 
 
 def complete(request: Request, works: Works, market: Market) -> Iterator[Candidate]:
@@ -65,9 +69,36 @@ def complete(request: Request, works: Works, market: Market) -> Iterator[Candida
             continue
         done = _done(one, request, works)
         if done:
-            part = Part("gpu", record.id, one.name, 1, price)
+            part = Part("gpu", record.id, one.name, 1, price, why=holding(done[0].report, 1))
             cost = total([Item(record.id, 1, price)], market.currency)
             yield _candidate(record, done, part, cost, watts)
+
+
+def beside(
+    builds: Sequence[Candidate], request: Request, works: Works, market: Market
+) -> list[Candidate]:
+    """Return the fastest complete computer, where the work needs its memory.
+
+    None where a build beats it in everything, or a single consumer card holds the work.
+    """
+    held = [one.build.gpus[0].record.memory_bytes.value * one.build.gpu_count for one in builds]
+    if builds and (min(held) <= LARGEST_CARD or _held_alone(works, market)):
+        return []
+    fastest = islice(complete(request, works, market), 1)
+    return [one for one in fastest if not any(_beats(other, one) for other in builds)]
+
+
+def _held_alone(works: Works, market: Market) -> bool:
+    small = (card for card in market.cards() if card.memory_bytes.value <= LARGEST_CARD)
+    return any(works.quick(Cards(card, 1)) is not None for card in small)
+
+
+def _beats(one: Candidate, system: Candidate) -> bool:
+    return (
+        counted(one) <= counted(system)
+        and (one.total.expected or 0.0) <= (system.total.expected or 0.0)
+        and one.wall_watts <= system.wall_watts
+    )
 
 
 def _candidate(

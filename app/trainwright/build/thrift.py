@@ -12,6 +12,10 @@ NEAR = 0.05
 """Longer time that nobody notices, as for the next step of money; assumed."""
 IDLE = 0.25
 """Longer time for which cards that are there already are not left idle; assumed, as ``FAIR``."""
+FEWER = 0.15
+"""Longer time for which fewer cards are taken, where each has as much memory: what fits on one card
+needs neither a second slot nor a script for several. Source: Tim Dettmers, "Which GPU(s) to get for
+deep learning", asks for few and large cards; the share is assumed."""
 
 
 def thrifty(ranked: Sequence[Candidate]) -> list[Candidate]:
@@ -38,6 +42,42 @@ def thrifty(ranked: Sequence[Candidate]) -> list[Candidate]:
     )
     leader = replace(best, thrift=said, doubt=first.doubt)
     return [leader, replace(first, doubt=None), *(one for one in ranked[1:] if one is not best)]
+
+
+def simpler(ranked: Sequence[Candidate]) -> list[Candidate]:
+    """Return the same, but first one of fewer cards, each as large, that is about as fast.
+
+    About as fast: as above by ``FEWER``, and no dearer by more. It says what it gives up. Owned
+    cards stay together.
+    """
+    if not ranked or _owns(ranked[0]):
+        return list(ranked)
+    first, cards = ranked[0], ranked[0].build.gpus[0]
+    fewer = [one for one in ranked if _is_simpler(one, first)]
+    if not fewer:
+        return list(ranked)
+    best = min(fewer, key=counted)
+    said = Message.of(
+        "planner.simpler",
+        gpu=cards.record.name,
+        count=first.build.gpu_count,
+        gain=counted(best) / counted(first) - 1,
+        near=FEWER,
+    )
+    guessed = first.doubt is not None and first.doubt.id == "planner.guessed"
+    leader = replace(best, thrift=said, doubt=first.doubt if guessed else best.doubt)
+    plain = replace(first, doubt=None, thrift=None)
+    return [leader, plain, *(one for one in ranked[1:] if one is not best)]
+
+
+def _is_simpler(one: Candidate, first: Candidate) -> bool:
+    memory = [each.build.gpus[0].record.memory_bytes.value for each in (one, first)]
+    return (
+        one.build.gpu_count < first.build.gpu_count
+        and memory[0] >= memory[1]
+        and _cost(one) < _cost(first) * (1 + FEWER)
+        and all(rank(one) < rank(first) * (1 + FEWER) for rank in (counted, latest))
+    )
 
 
 def _about_as_fast(one: Candidate, first: Candidate) -> bool:

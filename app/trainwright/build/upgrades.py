@@ -169,7 +169,7 @@ class _Upgrading:
 
     def answer(self) -> Upgrades:
         """Return the answer."""
-        kept = _undominated(self._kept())
+        kept = sorted(_undominated(self._kept()), key=_unplaced)
         top = _varied(kept, self.request.top)
         return Upgrades(
             top,
@@ -433,6 +433,11 @@ def _undominated(found: Iterable[Upgrade]) -> list[Upgrade]:
         if not kept or one.paid < kept[-1].paid:
             kept.append(one)
     return kept
+
+
+def _unplaced(one: Upgrade) -> bool:
+    """Return whether nobody can say that there is a slot for each card: it comes later."""
+    return any(check.rule == "P3" and check.verdict == "unknown" for check in one.checks)
 
 
 def _varied(kept: list[Upgrade], most: int) -> tuple[Upgrade, ...]:

@@ -1,58 +1,118 @@
-"""Cloud computers that people name like GPUs: which GPUs they have, and how many."""
+"""Computers that clouds rent out: which GPUs they have, and what is around them."""
 
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from trainwright.catalog.compiled import yaml_files
 from trainwright.catalog.names import name_key
+from trainwright.data import hardware_db
+from trainwright.messages import UserError
+from trainwright.messages.nearest import nearest
 
-_INSTANCES = {
-    # AWS, accelerated instances (docs.aws.amazon.com/ec2/latest/instancetypes), recalled
-    "p3.2xlarge": ("v100-16gb-sxm", 1),
-    "p3.8xlarge": ("v100-16gb-sxm", 4),
-    "p3.16xlarge": ("v100-16gb-sxm", 8),
-    "p3dn.24xlarge": ("v100-32gb-sxm", 8),
-    "p4d.24xlarge": ("a100-40gb-sxm", 8),
-    "p4de.24xlarge": ("a100-80gb-sxm", 8),
-    "p5.4xlarge": ("h100-80gb-sxm", 1),
-    "p5.48xlarge": ("h100-80gb-sxm", 8),
-    "p5e.48xlarge": ("h200-141gb-sxm", 8),
-    "p5en.48xlarge": ("h200-141gb-sxm", 8),
-    "p6-b200.48xlarge": ("b200", 8),
-    "p6-b300.48xlarge": ("b300", 8),
-    "g4dn.xlarge": ("t4", 1),
-    "g4dn.12xlarge": ("t4", 4),
-    "g5.xlarge": ("a10g", 1),
-    "g5.12xlarge": ("a10g", 4),
-    "g5.48xlarge": ("a10g", 8),
-    "g6.xlarge": ("l4", 1),
-    "g6.12xlarge": ("l4", 4),
-    "g6.48xlarge": ("l4", 8),
-    "g6e.xlarge": ("l40s", 1),
-    "g6e.12xlarge": ("l40s", 4),
-    "g6e.48xlarge": ("l40s", 8),
-    # Google Cloud, accelerator-optimized machines (cloud.google.com/compute/docs/gpus), recalled
-    "a2-highgpu-1g": ("a100-40gb-sxm", 1),
-    "a2-highgpu-8g": ("a100-40gb-sxm", 8),
-    "a2-megagpu-16g": ("a100-40gb-sxm", 16),
-    "a2-ultragpu-1g": ("a100-80gb-sxm", 1),
-    "a2-ultragpu-8g": ("a100-80gb-sxm", 8),
-    "a3-highgpu-1g": ("h100-80gb-sxm", 1),
-    "a3-highgpu-8g": ("h100-80gb-sxm", 8),
-    "a3-megagpu-8g": ("h100-80gb-sxm", 8),
-    "a3-ultragpu-8g": ("h200-141gb-sxm", 8),
-    "a4-highgpu-8g": ("b200", 8),
-    "g2-standard-4": ("l4", 1),
-    "g2-standard-96": ("l4", 8),
-    # Azure, GPU sizes (learn.microsoft.com/azure/virtual-machines/sizes), recalled
-    "Standard_ND96asr_v4": ("a100-40gb-sxm", 8),
-    "Standard_ND96amsr_A100_v4": ("a100-80gb-sxm", 8),
-    "Standard_ND96isr_H100_v5": ("h100-80gb-sxm", 8),
-    "Standard_ND96isr_H200_v5": ("h200-141gb-sxm", 8),
-    "Standard_ND96isr_MI300X_v5": ("mi300x", 8),
-    "Standard_NC24ads_A100_v4": ("a100-80gb-pcie", 1),
-    "Standard_NC40ads_H100_v5": ("h100-94gb-nvl", 1),
-}
-"""Name -> id of its GPUs, and how many."""
-_BY_KEY = {name_key(name): found for name, found in _INSTANCES.items()}
+AtLeastOne = Annotated[int, Field(ge=1)]
+THREADS_A_CORE = 2
+"""Of one core, each of which clouds rent out as a vCPU. Sources: AWS, "CPU options"; Azure, "vCPU";
+Google Cloud, "CPU platforms"."""
 
 
-def gpus_of_instance(text: str) -> tuple[str, int] | None:
-    """Return the id and the number of a cloud computer's GPUs; None where it is not known."""
-    return _BY_KEY.get(name_key(text))
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Disks(_Value):
+    """Local disks, whose content goes when the computer stops."""
+
+    count: AtLeastOne
+    gb: AtLeastOne
+    """Of each, decimal."""
+
+
+class Joined(_Value):
+    """What joins several such computers, as ``machine.network`` of a plan names it."""
+
+    kind: str
+    ports: AtLeastOne
+
+
+class InstanceType(_Value):
+    """One size of computer; None where its owner's pages do not say it."""
+
+    name: str
+    gpus: AtLeastOne
+    vcpus: AtLeastOne
+    memory_gib: Annotated[float, Field(gt=0)]
+    disks: Disks | None = None
+    network: Joined | None = None
+
+
+class _Family(_Value):
+    gpu: str
+    source: str
+    types: tuple[InstanceType, ...]
+
+
+class _File(_Value):
+    schema_: Annotated[int, Field(alias="schema")]
+    provider: str
+    families: tuple[_Family, ...]
+
+
+class Instance(InstanceType):
+    """A computer that a cloud rents out."""
+
+    provider: str
+    gpu: str
+    """Id of its GPUs in the catalog."""
+    source: str
+
+    @property
+    def cores(self) -> int:
+        """Cores of the threads that are rented."""
+        return max(1, self.vcpus // THREADS_A_CORE)
+
+
+def find_instance(text: str) -> Instance | None:
+    """Return the cloud computer of a name, with or without its owner's prefix; None: not known."""
+    return _by_key().get(name_key(text))
+
+
+def instance(text: str) -> Instance:
+    """Return the cloud computer of a name.
+
+    Raises:
+        UserError: it is not known; names the nearest.
+    """
+    found = find_instance(text)
+    if found is None:
+        near = nearest(text, instances())
+        id = "catalog.unknown-instance-near" if near else "catalog.unknown-instance"
+        raise UserError.of(id, name=text[:60], near=list(near))
+    return found
+
+
+def instances() -> tuple[str, ...]:
+    """Return the names of all cloud computers, by owner."""
+    return tuple({one.name: None for one in _by_key().values()})
+
+
+@lru_cache(maxsize=1)
+def _by_key() -> dict[str, Instance]:
+    return {name_key(name): one for one in _all() for name in (one.name, _short(one.name))}
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("Standard_")
+
+
+def _all() -> Iterator[Instance]:
+    from trainwright.catalog.yaml_file import read_yaml  # loads the YAML reader
+
+    for path in yaml_files(hardware_db("cloud")):
+        file = _File.model_validate(read_yaml(path))
+        for family in file.families:
+            same = {"provider": file.provider, "gpu": family.gpu, "source": family.source}
+            for one in family.types:
+                yield Instance(**one.model_dump(), **same)

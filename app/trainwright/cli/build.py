@@ -24,7 +24,7 @@ from trainwright.machine.build import Check, CircuitName
 from trainwright.messages import Message, UserError, render
 from trainwright.messages.units import number
 from trainwright.plan import file
-from trainwright.prices import Price, Total
+from trainwright.prices import Currency, Price, Total
 
 if TYPE_CHECKING:
     from trainwright.cli.screen import Screen
@@ -229,11 +229,7 @@ def show_candidate(
                 Message.of(f"catalog.kind-{part.kind}"),
                 used_or_new(part, part.name),
                 str(part.count),
-                Message.of("planner.owned")
-                if part.owned >= part.count
-                else Message.of("planner.unpriced")
-                if part.price is None
-                else amount(currency, part.price.expected),
+                _priced(part, currency),
                 kind_of(part.price) if part.price else "",
                 str(part.price.observed or "") if part.price else "",
             )
@@ -242,6 +238,7 @@ def show_candidate(
         numbers=(2, 3),
     )
     screen.line(Message.of("cli.build.total", total=amount_of(one.total)), "bold")
+    _show_reasons(screen, one)
     if one.others:
         screen.table(
             [(done.plan.name, *_done(screen, done)) for done in one.works],
@@ -267,6 +264,28 @@ def show_candidate(
             id = "cli.build.break-even" if hours is not None else "cli.build.cloud-cheaper"
             screen.say(id, seconds=(hours or 0.0) * 3600)
     show_checks(screen, one.checks)
+
+
+def _show_reasons(screen: "Screen", one: Candidate) -> None:
+    """Print why each part is this one, a line for each kind."""
+    why = {part.kind: part.why for part in one.parts if part.why is not None}
+    if not why:
+        return
+    screen.line()
+    screen.say("cli.build.why", "bold")
+    screen.table([(Message.of(f"catalog.kind-{kind}"), said) for kind, said in why.items()])
+    if one.build.board is not None:
+        screen.say("planner.why.cheapest")
+
+
+def _priced(part: Part, currency: Currency) -> Message | str:
+    """Return what a piece costs, and how many are there already."""
+    if part.owned >= part.count:
+        return Message.of("planner.owned")
+    if part.price is None:
+        return Message.of("planner.unpriced")
+    price = amount(currency, part.price.expected)
+    return Message.of("planner.owned-some", price=price, owned=part.owned) if part.owned else price
 
 
 def show_checks(screen: "Screen", checks: Iterable[Check]) -> None:

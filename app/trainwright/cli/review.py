@@ -11,6 +11,7 @@ import click
 from trainwright.advise import near
 from trainwright.advise.advice import what_becomes
 from trainwright.advise.whatif import WhatIf, whatifs
+from trainwright.catalog.instances import find_instance
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
@@ -45,7 +46,12 @@ _COUNTED = re.compile(r"(.+):(-?[0-9]+)", re.ASCII)
 
 @click.command(cls=Command, help="cli.review.summary")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@option("--machine", default="local", metavar="local|GPU[:COUNT]", help="cli.option.review-machine")
+@option(
+    "--machine",
+    default="local",
+    metavar="local|CLOUD|GPU[:COUNT]",
+    help="cli.option.review-machine",
+)
 @option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="cli.option.set")
 @option("--take", "numbers", multiple=True, type=int, metavar="N", help="cli.option.review-take")
 @option("--exact", is_flag=True, help="cli.option.review-exact")
@@ -135,13 +141,15 @@ def _changes(plan: Plan, facts: Facts, report: Report) -> tuple[tuple[WhatIf, ..
 
 
 def machine_named(text: str) -> Mapping[str, Any]:
-    """Return the plan's section of ``local`` or ``GPU[:COUNT]``.
+    """Return the plan's section of ``local``, a cloud's computer or ``GPU[:COUNT]``.
 
     Raises:
         UserError: the count is not one that a machine may have.
     """
     if text == "local":
         return {"local": True}
+    if (rented := find_instance(text)) is not None:
+        return {"cloud": rented.name, "gpus": [{"id": rented.gpu, "count": rented.gpus}]}
     found = _COUNTED.fullmatch(text)
     if found is None:
         return {"gpus": [{"id": text}]}

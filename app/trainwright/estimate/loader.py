@@ -54,6 +54,8 @@ class Host:
 def host_of(machine: Machine, calibration: PipelineCalibration) -> Host:
     """Return the computer around a machine's GPUs."""
     cpu = processor(machine.processor, machine.cores, calibration, probed=machine.local)
+    if cpu is not None and machine.cloud is not None:
+        cpu = replace(cpu, threads=machine.cloud.vcpus)
     drive = machine.storage[0] if machine.storage else None
     seen = machine.measured
     if seen is not None and seen.core is not None and cpu is not None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from trainwright.catalog import CpuRecord, DriveRecord, GpuRecord
+from trainwright.catalog.instances import Instance
 from trainwright.explain import Quantity
 from trainwright.machine.build import Build, System
 from trainwright.machine.measured import MeasuredGpu, MeasuredHost
@@ -47,8 +48,8 @@ class Machine:
     gpus: tuple[Gpu, ...]
     cpu: str | None
     cores: int | None
-    """That a program may use: physical ones of a catalogued processor, logical ones of a probed
-    computer."""
+    """That a program may use: physical ones of a catalogued processor or a cloud's computer,
+    logical ones of a probed one."""
     memory_bytes: int | None
     drives: tuple[str, ...]
     system: System
@@ -65,6 +66,8 @@ class Machine:
     nodes: int = 1
     """Computers alike; all but ``gpu_count`` is of one of them."""
     network: Network | None = None
+    cloud: Instance | None = None
+    """As which its owner rents it out; None where it is no cloud's."""
 
     @property
     def gpu(self) -> Gpu:

@@ -11,6 +11,7 @@ from trainwright.catalog import (
     find_memory,
     find_psu,
 )
+from trainwright.catalog.instances import find_instance
 from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.choice import Drive, GpuChoice, Kit, MachineChoice
 from trainwright.machine.machine import Machine
@@ -69,7 +70,7 @@ def with_part(
     Drives and kits of memory come beside those that are there, or in place of ``instead``. Of
     all others there is one: it is replaced. New graphics cards keep their number, and nothing of
     the limits that were the old ones'. A GPU that comes with its computer takes the place of the
-    parts of another one.
+    parts of another one, and so does a computer that a cloud rents out, of all.
     """
     match kind:
         case "gpu":
@@ -91,6 +92,8 @@ def with_part(
 
 
 def _with_gpu(choice: MachineChoice, id: str) -> MachineChoice:
+    if (rented := find_instance(id)) is not None:
+        return MachineChoice(cloud=rented.name, system=choice.system)
     number = choice.gpus[0].count if len(choice.gpus) == 1 else 1
     try:
         record = find_gpu(id).record

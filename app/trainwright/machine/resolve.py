@@ -3,15 +3,15 @@
 from dataclasses import dataclass, replace
 
 from trainwright.catalog import GpuRecord, find_cpu, find_drive, find_memory
-from trainwright.catalog.instances import gpus_of_instance
-from trainwright.catalog.query import Match, brief, find_gpu
+from trainwright.catalog.instances import Instance, find_instance, instance
+from trainwright.catalog.query import Match, find_gpu
 from trainwright.explain import Kind
 from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.capacity import capacity, held
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import Gpu, Machine, System
 from trainwright.machine.named import named, questions, slots_of
-from trainwright.machine.network import with_ports
+from trainwright.machine.network import Network, with_ports
 from trainwright.machine.possible import check_possible
 from trainwright.machine.shared import installed, seen_bytes, shared, sizes, sold
 from trainwright.machine.slice import sliced
@@ -39,6 +39,7 @@ def catalogued(choice: MachineChoice) -> Resolved:
             key and the nearest ids.
     """
     processor = find_cpu(choice.cpu) if choice.cpu else None
+    rented = instance(choice.cloud) if choice.cloud else None
     found = [_found(gpu, number) for number, gpu in enumerate(choice.gpus)]
     check_possible(choice, tuple(each.record for each in found), processor)
     resolved = [_gpu(choice, number, each) for number, each in enumerate(found)]
@@ -50,7 +51,7 @@ def catalogued(choice: MachineChoice) -> Resolved:
     machine = Machine(
         gpus=_in_slots(gpus, parts),
         cpu=choice.cpu,
-        cores=processor.cores if processor else None,
+        cores=processor.cores if processor else rented.cores if rented else None,
         memory_bytes=_memory_bytes(choice, gpus),
         drives=tuple(drive.id for drive in choice.drives),
         system="macos" if apple and choice.system == "linux" else choice.system,
@@ -60,9 +61,34 @@ def catalogued(choice: MachineChoice) -> Resolved:
         parts=parts,
         nodes=choice.nodes,
         network=network,
+        cloud=rented,
     )
     notes = tuple(note for _, found in resolved for note in found)
-    return Resolved(machine, (*notes, *ports, *questions(choice)))
+    said = () if rented is None else (_rented(rented, machine.gpu.record),)
+    return Resolved(machine, (*said, *notes, *ports, *questions(choice)))
+
+
+def _rented(one: Instance, gpu: GpuRecord) -> Message:
+    """Return what a cloud's computer has, as its owner says."""
+    disks, joined = one.disks, one.network
+    unknown = Message.of("machine.cloud-unknown")
+    local = disks and Message.of("machine.cloud-disks", number=disks.count, gb=disks.gb)
+    return Message.of(
+        "machine.cloud",
+        name=one.name,
+        provider=one.provider,
+        number=one.gpus,
+        gpu=gpu.name,
+        vcpus=one.vcpus,
+        gib=one.memory_gib,
+        disks=local or unknown,
+        network=_gbit(joined.model_dump()) if joined else unknown,
+    )
+
+
+def _gbit(network: dict[str, object]) -> Message:
+    rate = Network.model_validate(network).bytes_per_s * 8 / 1e9
+    return Message.of("machine.cloud-network", gbit=rate)
 
 
 def _in_slots(gpus: tuple[Gpu, ...], parts: Build | None) -> tuple[Gpu, ...]:
@@ -106,9 +132,9 @@ def _found(choice: GpuChoice, number: int) -> Match:
         found = find_gpu(choice.id)
     except UserError as error:
         problem = error.message
-        if (gpus := gpus_of_instance(choice.id)) is not None:
-            values = {"id": gpus[0], "number": gpus[1]}
-            problem = Message.of("machine.instance", name=brief(choice.id), **values)
+        if (rented := find_instance(choice.id)) is not None:
+            values = {"id": rented.gpu, "number": rented.gpus}
+            problem = Message.of("machine.instance", name=rented.name, **values)
         raise UserError.of("machine.at-key", key=f"{key}.id", problem=problem) from None
     if not choice.mig:
         return found

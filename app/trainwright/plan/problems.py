@@ -89,7 +89,7 @@ def unknown_key(place: Place) -> Message:
     """Return the problem of a key that the schema does not have."""
     *above, key = place
     keys = known_keys(tuple(above))
-    if (elsewhere := _elsewhere(str(key))) is not None:
+    if (elsewhere := _elsewhere(str(key), str(above[0]) if above else "")) is not None:
         return Message.of("plan.problem.key-elsewhere", right=elsewhere)
     if (near := closest(str(key), keys)) is not None:
         return Message.of("plan.problem.unknown-key-near", near=near)
@@ -98,16 +98,18 @@ def unknown_key(place: Place) -> Message:
     return Message.of("plan.problem.unknown-key", keys=keys)
 
 
-def _elsewhere(key: str) -> str | None:
-    """Return where a key that stands in the wrong section belongs."""
-    for section in ("model", "workload", "machine", "settings", "limits"):
-        if key in known_keys((section,)):
-            return f"{section}.{key}"
+def _elsewhere(key: str, section: str) -> str | None:
+    """Return where a key that stands in a section belongs: below the same one, if it may."""
     nested = {"num_workers": "settings.loader", "rank": "workload.lora"}
     nested |= dict.fromkeys(known_keys(("workload", "inputs")), "workload.inputs")
-    for below in ("wishes", "rates"):
-        nested |= dict.fromkeys(known_keys(("limits", below)), f"limits.{below}")
-    return f"{nested[key]}.{key}" if key in nested else None
+    for part in ("wishes", "rates"):
+        nested |= dict.fromkeys(known_keys(("limits", part)), f"limits.{part}")
+    below = nested.get(key, "")
+    if not below.startswith(f"{section}."):
+        for other in ("model", "workload", "machine", "settings", "limits"):
+            if key in known_keys((other,)):
+                return f"{other}.{key}"
+    return f"{below}.{key}" if below else None
 
 
 _KINDS = {

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trainwright.catalog.instances import instance
 from trainwright.machine.choice import MOST_PIECES
 from trainwright.review.facts import Facts
 from trainwright.review.planning import Asked, implied_processes
@@ -26,7 +27,9 @@ def machine_of(machine: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     alike = not counts or sum(counts) * nodes == wanted
     several = "nodes" not in machine and 1 < nodes <= MOST_PIECES and wanted % nodes == 0 and alike
     each = min(wanted // nodes if several else wanted, MOST_PIECES)
-    joined = {"nodes": nodes, "network": {"kind": _NETWORK}} if several else {}
+    known = "cloud" in machine and instance(machine["cloud"]).network is not None
+    network = {} if known else {"network": {"kind": _NETWORK}}
+    joined = {"nodes": nodes, **network} if several else {}
     return {**machine, **joined, "gpus": [{"count": each, **gpu} for gpu in gpus]}
 
 

@@ -37,6 +37,27 @@ def search_gpus(text: str) -> list[Option]:
     return sorted(found, key=lambda option: not plain(option.title).endswith(plain(text)))
 
 
+def search_machines(text: str) -> list[Option]:
+    """Return the same, and computers that clouds rent out where their name is typed."""
+    from trainwright.catalog.instances import instance, instances
+    from trainwright.catalog.names import name_key
+
+    typed = name_key(text)
+    found = [name for name in instances() if len(typed) > 1 and typed in name_key(name)]
+    rented = [Option(name, name, instance(name).provider) for name in found]
+    return [*search_gpus(text), *rented]
+
+
+def rented_name(name: str) -> tuple[str, str]:
+    """Return the name of a cloud's computer and its facts in a line."""
+    from trainwright.catalog.instances import instance
+
+    one = instance(name)
+    gpus = tr("ui.machine.gpus", count=one.gpus, name=gpu_name(one.gpu)[0])
+    threads = tr("ui.machine.vcpus", count=one.vcpus)
+    return one.name, " · ".join((gpus, threads, f"{one.memory_gib:g} GiB", one.provider))
+
+
 def plan_name(plan: Plan) -> str:
     """Return what the plan is called; in the reader's language where nobody named it."""
     return tr("ui.plan.unnamed") if plan.name == UNNAMED else plan.name
@@ -81,6 +102,7 @@ def machine_line(plan: Plan) -> str:
     """Return model and machine in a line: GPUs, memory."""
     machine = plan.machine
     parts = [tr("ui.form.this-computer")] if machine.local else []
+    parts += [machine.cloud] if machine.cloud else []
     for gpu in machine.gpus:
         name = gpu_name(gpu.id)[0]
         parts.append(tr("ui.machine.gpus", count=gpu.count, name=name) if gpu.count > 1 else name)

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from trainwright.build import Candidate, Request, Step, money, search
-from trainwright.build.doubt import doubted
-from trainwright.build.thrift import thrifty
+from trainwright.build.doubt import checked, doubted
+from trainwright.build.thrift import simpler, thrifty
 from trainwright.data import resources
 from trainwright.explain import Interval
+from trainwright.machine.build import Check
 from trainwright.messages import Message, render
 from trainwright.plan import file
 from trainwright.plan.schema import Plan
@@ -140,3 +141,41 @@ def test_a_step_is_worth_it_by_what_its_price_grows(
     before: float, more: float, gain: float, worth: bool
 ) -> None:
     assert Step(Message.of("planner.fits"), more, before + more, gain).worth == worth
+
+
+def test_what_cannot_be_checked_comes_after_what_passes(pair: list[Candidate]) -> None:
+    """An expert buys no card of which nobody says whether it fits, while another one does."""
+    hole = Check("G1", "unknown", Message.of("build.title.g1"), missing=("gpu.length_mm",))
+    fast, slow = replace(pair[0], checks=(hole,)), replace(pair[1], checks=())
+    system = replace(timed(pair[1], 300.0, 1.2), checks=())
+    shown, said = checked([timed(fast, 10.0, 1.2), timed(slow, 200.0, 1.2)], [system])
+    assert [len(one.unknown) for one in shown] == [0, 0, 1]
+    [note] = said
+    assert "Length of the card" in render(note, "en")
+    assert checked([fast], []) == ((fast,), ()), "alone it is better than nothing"
+
+
+@pytest.mark.parametrize(
+    ("hours", "count", "memory", "leads"),
+    [
+        (11.0, 1, 1.5, True),  # a tenth slower, but one larger card
+        (11.0, 1, 0.5, False),  # a smaller card does less
+        (12.0, 1, 1.5, False),  # a fifth is too much to give up
+        (11.0, 2, 1.5, False),  # as many cards
+    ],
+)
+def test_one_large_card_leads_before_two_small_ones_that_are_about_as_fast(
+    pair: list[Candidate], hours: float, count: int, memory: float, leads: bool
+) -> None:
+    cards = pair[0].build.gpus[0]
+    size = cards.record.memory_bytes
+    larger = cards.record.model_copy(
+        update={"memory_bytes": size.model_copy(update={"value": size.value * memory})}
+    )
+    two = replace(pair[0], build=replace(pair[0].build, gpus=(replace(cards, count=2),)))
+    other = replace(cards, record=larger, count=count)
+    one = replace(pair[0], build=replace(pair[0].build, gpus=(other,)))
+    found = simpler([timed(two, 10.0, 1.2), timed(one, hours, 1.2)])
+    assert (found[0].build == one.build) == leads
+    if leads:
+        assert "10 % faster" in render(found[0].thrift, "en")

@@ -28,6 +28,21 @@ def test_a_card_out_of_sale_is_not_offered_as_new():
         assert new[sold].condition == "new"
 
 
+def test_a_card_without_a_rate_is_not_timed_by_its_bandwidth_alone():
+    """A person's own record may leave FLOP/s out: it would look faster than it is."""
+    known = find_gpu("rtx-5070").record
+    bare = known.model_copy(update={"id": "bare", "flops": {}})
+    market = Market(price_book(TODAY), "USD", Wishes(), {"gpu": [known, bare]})
+    assert [card.id for card in market.cards()] == ["rtx-5070"]
+    assert market.unrated == {"bare"}
+
+
+def test_every_card_on_sale_has_a_rate():
+    market = Market(price_book(TODAY), "USD", Wishes(used=True))
+    assert len(list(market.cards())) > 50
+    assert not market.unrated
+
+
 def test_it_is_offered_used_where_that_is_wished():
     used = cards(Wishes(used=True))
     assert used["rtx-3090"].condition == "used"

@@ -267,7 +267,7 @@ def test_a_machine_of_which_little_is_known_gets_advice_that_says_what_to_look_a
         one.missing[0] for one in found.upgrades[0].checks if one.verdict == "unknown"
         if one.message.id.startswith("planner.upgrade.unnamed")
     }  # fmt: skip
-    assert unknown == {"psu", "case", "board"}
+    assert unknown == {"psu", "case"}, "a card takes the slot of the one before"
 
 
 @pytest.mark.parametrize("amount", [1, 100])
@@ -474,3 +474,22 @@ def test_a_part_of_which_nothing_can_be_said_is_refused(part: str, machine: dict
     with pytest.raises(UserError) as refused:
         adding(part, machine=machine)
     assert refused.value.message.id == id
+
+
+def test_more_cards_than_before_come_last_where_nobody_names_the_board() -> None:
+    """An office PC with one card: nobody knows of a second slot, so one better card leads."""
+    document = {
+        "trainwright": 1,
+        "model": {"preset": "resnet50"},
+        "workload": {
+            "task": "full", "inputs": {"image_size": 224}, "effective_batch": 64,
+            "samples": 50_000, "epochs": 30,
+        },
+        "machine": {"gpus": [{"id": "gtx-1060-6gb"}], "cpu": "i5-8400", "memory_gib": 16},
+    }  # fmt: skip
+    found = upgrades(Request(Plan.model_validate(document), Money(700, "USD"))).upgrades
+    counts = [sum(part.count for part in one.parts if part.kind == "gpu") for one in found]
+    assert counts[0] == 1
+    assert counts == sorted(counts)
+    said = {check.rule for check in found[0].checks if check.verdict == "unknown"}
+    assert "P3" not in said, "the card takes the slot of the old one"

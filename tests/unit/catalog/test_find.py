@@ -186,9 +186,9 @@ def test_gpus_without_the_value_come_last():
 
 
 def test_every_cloud_computer_has_gpus_of_the_catalog_and_none_is_taken_for_one() -> None:
-    for name, (id, number) in instances._INSTANCES.items():
-        assert find_gpu(id).record.id == id
-        assert 1 <= number <= 16
-        assert instances.gpus_of_instance(name.upper()) == (id, number)
+    for name in instances.instances():
+        one = instances.instance(name.upper())
+        assert (one.name, find_gpu(one.gpu).record.id) == (name, one.gpu)
+        assert 1 <= one.gpus <= 16
         with pytest.raises(UserError):
             find_gpu(name)

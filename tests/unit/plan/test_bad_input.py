@@ -71,7 +71,7 @@ def changed(old: str, new: str) -> str:
         ("precision: bf16-mixed", "precision: bf16_mixed", "settings.precision", "bf16-mixed?"),
         ("gpus: [{id: rtx-4090, count: 1}]", "gpus: rtx-4090", "machine.gpus", "a list"),
         ("gpus: [{id: rtx-4090, count: 1}]", "gpus: []", "machine", "local: true"),
-        ("memory_gib: 64", "local: true", "machine", "one of the two"),
+        ("memory_gib: 64", "local: true", "machine", "one of the three"),
         ("{preset: llama-3.1-8b}", "llama", "model", "keys with values"),
         ("{preset: llama-3.1-8b}", "{}", "model", "exactly one of preset, hf, timm, python"),
         ("{preset: llama-3.1-8b}", "{preset: a, timm: b}", "model", "exactly one"),

@@ -21,6 +21,7 @@ from trainwright.ui.figures import figure
 from trainwright.ui.i18n import tr
 from trainwright.ui.inspection import STATES, Inspection, PartRow, inspect
 from trainwright.ui.money import currency_of, lead, missing_note, total_note, total_text
+from trainwright.ui.names import rented_name
 from trainwright.ui.paint import STATE_ICON, Drawing
 from trainwright.ui.partstaken import put_part
 from trainwright.ui.session import Session
@@ -139,20 +140,25 @@ class MachineScreen(Scroll):
         plan = self._session.plan
         if plan is None or not self.isVisible():
             return
-        self._offer_parts(plan.machine.local)
-        if not plan.machine.local:
+        self._offer_parts(plan.machine)
+        if not plan.machine.fixed:
             currency = currency_of(plan)
             self._looking.submit(lambda: inspect(plan, currency))
 
-    def _offer_parts(self, local: bool) -> None:
-        """Where the plan is for this computer, offer to take its parts over."""
+    def _offer_parts(self, machine: MachineChoice) -> None:
+        """Where the plan is for this computer, offer to take its parts over; say what is rented."""
         clear(self._says)
-        known = self.inspection is not None and not local
+        known = self.inspection is not None and not machine.fixed
         self._verdict.setVisible(known)
         self._body_of_parts.setVisible(known)
-        if not known and not local:
+        if not known and not machine.fixed:
             self._says.addWidget(Label(Message.of("pc.machine.looking"), colour="text2"))
-        if local:
+        if machine.cloud:
+            name, facts = rented_name(machine.cloud)
+            strip = Strip("desktop-tower", "na")
+            strip.label.tell(Message.of("pc.machine.cloud", name=name, facts=facts))
+            self._says.addWidget(strip)
+        if machine.local:
             strip = Strip("desktop-tower", "na")
             strip.label.tell(Message.of("pc.machine.local"))
             strip.offer(Button(Message.of("pc.machine.take-over"), "primary", small=True), "take")

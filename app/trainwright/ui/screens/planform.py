@@ -14,7 +14,7 @@ from trainwright.plan.schema import Plan
 from trainwright.ui import plans, tokens
 from trainwright.ui.glance import Glance
 from trainwright.ui.i18n import tr
-from trainwright.ui.names import gpu_name, model_facts, search_gpus
+from trainwright.ui.names import gpu_name, model_facts, rented_name, search_machines
 from trainwright.ui.partstaken import put_part
 from trainwright.ui.screens import applies, choices, objective, values
 from trainwright.ui.screens.choices import named, verbatim, weights
@@ -89,7 +89,7 @@ class PlanForm(Surface):
 
     def _machine(self) -> Group:
         group = Group(Message.of("ui.group.machine"), self._labels)
-        self.gpu = Picker(search_gpus, name=Message.of("ui.key.gpu"), icon="cpu",
+        self.gpu = Picker(search_machines, name=Message.of("ui.key.gpu"), icon="cpu",
                           hint=Message.of("ui.picker.gpu"))  # fmt: skip
         self.gpu.chosen.connect(self._choose_gpu)
         group.add(Row("machine.gpus", row_label(Message.of("ui.key.gpu")), self.gpu))
@@ -99,7 +99,7 @@ class PlanForm(Surface):
         counter.chosen.connect(self._choose_count)
         group.add(Row("count", self._label("count"), counter,
                       value=lambda plan, _: gpu_count(plan) // plan.machine.nodes,
-                      applies=lambda plan: not plan.machine.local))  # fmt: skip
+                      applies=lambda plan: not plan.machine.fixed))  # fmt: skip
         nodes = Stepper(1, name=Message.of("ui.key.nodes"), high=64)
         nodes.chosen.connect(lambda number: self._session.set_key("machine.nodes", number))
         group.add(Row("nodes", row_label(Message.of("ui.key.nodes")), nodes,
@@ -113,7 +113,7 @@ class PlanForm(Surface):
         limit.chosen.connect(self._choose_power_limit)
         group.add(Row("power_limit", row_label(Message.of("ui.key.power_limit")), limit,
                       value=lambda plan, _: values.power_limit(plan),
-                      applies=lambda plan: not plan.machine.local))  # fmt: skip
+                      applies=lambda plan: not plan.machine.fixed))  # fmt: skip
         memory = Stepper(
             0, name=Message.of("ui.key.memory_gib"), low=0, high=100_000,
             unit=Message.of("ui.unit.gib"), absent=Message.of("ui.form.absent"),
@@ -441,7 +441,8 @@ class PlanForm(Surface):
             self.gpu.show_value(tr("ui.form.this-computer"))
             self._gpu_facts.tell("")
             return
-        title, facts = gpu_name(plan.machine.gpus[0].id)
+        rented = plan.machine.cloud
+        title, facts = rented_name(rented) if rented else gpu_name(plan.machine.gpus[0].id)
         self.gpu.show_value(title)
         self._gpu_facts.tell(facts)
 

@@ -67,6 +67,12 @@ def price_of(candidate: "Candidate", kind: PartKind) -> str:
     )
 
 
+def why_of(candidate: "Candidate", kind: PartKind) -> str:
+    """Return which need the build's parts of a kind answer; empty where nothing is said."""
+    why = [part.why for part in candidate.parts if part.kind == kind and part.why is not None]
+    return say(why[0]) if why else ""
+
+
 def grounds_of(candidate: "Candidate", kind: PartKind) -> str:
     """Return what those prices rest on: how each is known, and of which day it is."""
     prices = (part.price for part in candidate.parts if part.kind == kind)
@@ -150,7 +156,8 @@ class BuildCard(Surface):
         grid.setHorizontalSpacing(tokens.M)
         grid.setVerticalSpacing(4)
         grid.setColumnStretch(1, 1)
-        for line, kind in enumerate(kind for kind in ORDER if parts_of(self.candidate, kind)):
+        kinds = [kind for kind in ORDER if parts_of(self.candidate, kind)]
+        for line, kind in zip(range(0, 2 * len(kinds), 2), kinds, strict=True):
             name = tr(f"pc.one.{kind}.title")
             grid.addWidget(Label(name, px=tokens.LABEL, colour="text3"), line, 0, _TOP)
             text = parts_of(self.candidate, kind)
@@ -158,6 +165,9 @@ class BuildCard(Surface):
             price = Label(price_of(self.candidate, kind), px=tokens.LABEL, colour="text2")
             price.setToolTip(plain_tip(grounds_of(self.candidate, kind)))
             grid.addWidget(price, line, 2, _TOP | Qt.AlignmentFlag.AlignRight)
+            if why := why_of(self.candidate, kind):
+                said = Label(why, px=tokens.LABEL, colour="text3", wrap=True)
+                grid.addWidget(said, line + 1, 1, 1, 2, _TOP)
         return grid
 
     def _step(self, step: Any) -> str:
