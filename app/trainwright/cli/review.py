@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 MARKS = {"error": "✗", "risk": "△"}
 STYLES = {"error": "bold red", "risk": "bold yellow", "way": "bold", "gain": "green"}
-_SECONDS = 0.7
+_SECONDS = 0.5
 """Of computing for changes that are worth trying; assumed, so that a review takes 2 s."""
 _COUNTED = re.compile(r"(.+):(-?[0-9]+)", re.ASCII)
 
