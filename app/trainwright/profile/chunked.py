@@ -5,14 +5,14 @@ they run again, from the last chunk to the first (``ChunkedLoss`` of worker/prog
 What comes before the head, and after the gradient of its input, stays as it was traced.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import count
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trainwright.profile.head import TOKENS, Birth, Reading, UnlikeError
 from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import MONOMIALS, Ints, OpTable, Profile, Segment
 from trainwright.profile.trace import ALLOC, COPY_DEAD, FREE, PACK, RELEASE, UNPACK
@@ -20,18 +20,7 @@ from trainwright.profile.trace import ALLOC, COPY_DEAD, FREE, PACK, RELEASE, UNP
 CHUNKS = 8
 """``CHUNKS`` of worker/programs/step.py."""
 
-_TOKENS = [MONOMIALS.index("S"), MONOMIALS.index("BS")]
 _SQUARES = [MONOMIALS.index("SS"), MONOMIALS.index("BSS")]
-_COPY, _PRODUCT = "aten._to_copy.default", "aten.mm.default"
-_SOFTMAX, _LOSS = "aten._log_softmax.default", "aten.nll_loss_forward.default"
-_LOSS_BACK, _SOFTMAX_BACK = (
-    "aten.nll_loss_backward.default",
-    "aten._log_softmax_backward_data.default",
-)
-_LABELS = ["aten.constant_pad_nd.default", "aten.clone.default"]
-"""What makes the labels of the next tokens, once."""
-_LAYER_NORM = "aten.native_layer_norm.default"
-
 Event = tuple[int, int, int, int]
 """(code, a, b, c) of the log."""
 
@@ -50,13 +39,9 @@ def chunked(profile: Profile) -> Profile | None:
     try:
         for name in ("micro", "again"):
             segments[name] = _Rewriting(tables, segments[name], first=name == "micro").segment()
-    except (_UnlikeError, KeyError, StopIteration, ValueError):
+    except (UnlikeError, KeyError, StopIteration, ValueError):
         return None
     return tables.profile(segments)
-
-
-class _UnlikeError(Exception):
-    """The trace is not that of a head and a loss as they are known here."""
 
 
 class _Tables:
@@ -98,10 +83,6 @@ class _Tables:
     def times(self, size: int, factor: int) -> int:
         """Return the row of a multiple of a size."""
         return self._size(factor * self.of(size))
-
-    def grows(self, size: int) -> bool:
-        """Return whether a size grows with the tokens."""
-        return bool(self.of(size)[_TOKENS].any())
 
     def _row(self, like: int, phase: str = "") -> int:
         ops = self.old.ops
@@ -152,9 +133,9 @@ _ITEMSIZE = {"bfloat16": 2, "float16": 2, "float32": 4}
 def _shared(coefficients: Ints) -> Ints:
     """Return polynomials for a chunk's tokens."""
     if coefficients[..., _SQUARES].any():
-        raise _UnlikeError
+        raise UnlikeError
     part = coefficients.copy()
-    part[..., _TOKENS] //= CHUNKS
+    part[..., TOKENS] //= CHUNKS
     return part
 
 
@@ -163,183 +144,17 @@ def _frozen(values: Ints) -> Any:
     return tuple(map(_frozen, values)) if values.ndim > 1 else tuple(values.tolist())
 
 
-@dataclass(frozen=True, slots=True)
-class _Birth:
-    """A storage of the traced head or loss, by the operator that made it."""
-
-    storage: int
-    size: int
-    op: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Forward:
-    """What makes the scores and the loss in the trace."""
-
-    weight_cast: _Birth | None
-    """Autocast's copy of the head's weight."""
-    input_cast: _Birth | None
-    hidden: _Birth
-    """What the head takes, before autocast."""
-    scores: _Birth
-    upcast: _Birth | None
-    labels: tuple[_Birth, ...]
-    """Shifted by one token, and copied where a batch of several makes that necessary."""
-    softmax: _Birth
-    loss: _Birth
-    total: _Birth
-    """The weight of all tokens, which the loss returns too."""
-    span: tuple[int, int]
-    """Places in the log."""
-
-    @property
-    def first(self) -> _Birth:
-        """What is made first."""
-        return self.weight_cast or self.input_cast or self.scores
-
-
-@dataclass(frozen=True, slots=True)
-class _Backward:
-    """What makes the gradients of the head's weight and input in the trace."""
-
-    loss: _Birth
-    softmax: _Birth
-    downcast: _Birth | None
-    of_weight: _Birth | None
-    """None where the head is frozen."""
-    of_hidden: _Birth
-    raised: _Birth | None
-    """The gradient of the head's input in the type before autocast."""
-    of_master: _Birth | None
-    """That of its weight."""
-    span: tuple[int, int]
-
-    @property
-    def last(self) -> _Birth:
-        """What is made last."""
-        return self.of_master or self.raised or self.of_hidden
-
-
-class _Reading:
-    """Where one segment makes its scores, its loss and the head's gradients."""
-
-    def __init__(self, tables: _Tables, segment: Segment) -> None:
-        self.tables = tables
-        self.log = np.stack([segment.code, segment.a, segment.b, segment.c], axis=1)
-        self.ops: list[int] = segment.ops.tolist()
-        self._born = np.flatnonzero(segment.code == ALLOC)
-        """Places of the births, in their order."""
-
-    def _births(self, kept: NDArray[np.bool_]) -> list[_Birth]:
-        """Return the births that a mask over all of them keeps."""
-        return [_Birth(*event[1:]) for event in self.log[self._born[kept]].tolist()]
-
-    def _made(self, op: int) -> list[_Birth]:
-        """Return what an operator made."""
-        return self._births(self.log[self._born, 3] == op)
-
-    def _place(self, birth: _Birth) -> int:
-        """Return the place of a birth in the log."""
-        return int(self._born[self.log[self._born, 1] == birth.storage][-1])
-
-    def _name(self, op: int) -> str:
-        return self.tables.old.ops.name[self.ops[op]]
-
-    def _one(self, op: int, name: str) -> _Birth:
-        """Return what an operator made, if it is the one that is expected there."""
-        made = self._made(op)
-        if self._name(op) != name or len(made) != 1:
-            raise _UnlikeError
-        return made[0]
-
-    def _copied(self, op: int) -> _Birth | None:
-        """Return what an operator copied to another type; None where it does something else."""
-        return self._one(op, _COPY) if self._name(op) == _COPY else None
-
-    def forward(self) -> _Forward:
-        """Return what makes the scores and the loss."""
-        outputs = [id for id, what in self.tables.old.category.items() if what == "output"]
-        scores = next(iter(self._births(np.isin(self.log[self._born, 1], outputs))))
-        self._one(scores.op, _PRODUCT)
-        weight_cast, input_cast = self._autocast(scores.op)
-        upcast = self._copied(scores.op + 1)
-        op = scores.op + (2 if upcast else 1)
-        labels = [self._one(op, _LABELS[0])]
-        if self._name(op + 1) == _LABELS[1]:
-            labels.append(self._one(op + 1, _LABELS[1]))
-        op += len(labels)
-        softmax, (loss, total) = self._one(op, _SOFTMAX), self._made(op + 1)[:2]
-        if self._name(op + 1) != _LOSS:
-            raise _UnlikeError
-        start = self._place(weight_cast or input_cast or scores)
-        end = next(iter(self._born[self.log[self._born, 3] > loss.op].tolist()))
-        hidden = self._input(scores, start)
-        between = self.log[start:end]
-        if not ((between[:, 0] == FREE) & (between[:, 1] == hidden.storage)).any():
-            raise _UnlikeError
-        return _Forward(
-            *(weight_cast, input_cast, hidden, scores, upcast),
-            *(tuple(labels), softmax, loss, total),
-            span=(start, end),
-        )
-
-    def _autocast(self, head: int) -> tuple[_Birth | None, _Birth | None]:
-        """Return autocast's copies of the head's weight and of its input.
-
-        A norm may end in a copy too, which is then the head's input.
-        """
-        before, last = self._copied(head - 2), self._copied(head - 1)
-        if last and not self.tables.grows(last.size):
-            return last, None
-        if before and last and not self.tables.grows(before.size):
-            return before, last
-        return None, last if self._name(head - 2) == _LAYER_NORM else None
-
-    def _input(self, scores: _Birth, start: int) -> _Birth:
-        """Return what the head takes: the last storage of its width that was made before."""
-        width = int(self.tables.old.ops.dims[self.ops[scores.op], 3, 0])
-        each = self.tables.old.sizes[:, _TOKENS].max(axis=1)[self.log[self._born, 2]]
-        of_width = np.isin(each, (2 * width, 4 * width))
-        found = self._births(of_width & (self._born < start))
-        if not found:
-            raise _UnlikeError
-        return found[-1]
-
-    def backward(self, forward: _Forward) -> _Backward:
-        """Return what makes the gradients of the head's weight and input."""
-        later = range(forward.loss.op, len(self.ops))
-        op = next(op for op in later if self._name(op) == _LOSS_BACK)
-        loss, softmax = self._one(op, _LOSS_BACK), self._one(op + 1, _SOFTMAX_BACK)
-        downcast = self._copied(op + 2)
-        op += 3 if downcast else 2
-        product = self._one(op, _PRODUCT)
-        of_weight = None if self.tables.grows(product.size) else product
-        of_hidden = self._one(op + 1, _PRODUCT) if of_weight else product
-        op = of_hidden.op + 1
-        raised = self._one(op, _COPY) if forward.input_cast else None
-        op += raised is not None
-        of_master = self._one(op, _COPY) if of_weight and forward.weight_cast else None
-        last = of_master or raised or of_hidden
-        start, end = self._place(loss), self._place(last) + 1
-        while self.log[start - 1, 0] == UNPACK:
-            start -= 1
-        while self.log[end, 0] not in (ALLOC, UNPACK):
-            end += 1
-        made = (loss, softmax, downcast, of_weight, of_hidden, raised, of_master)
-        return _Backward(*made, span=(start, end))
-
-
 class _Rewriting:
     """One segment, written with its loss in chunks."""
 
     def __init__(self, tables: _Tables, segment: Segment, *, first: bool) -> None:
         self._tables, self._segment = tables, segment
-        self._read = _Reading(tables, segment)
+        self._read = Reading(tables.old, segment)
         self._forward = self._read.forward()
         self._backward = back = self._read.backward(self._forward)
         own = back.of_weight and tables.old.category.get(back.of_weight.storage) == "gradient"
         if first and back.of_weight and not (own or back.of_master):
-            raise _UnlikeError  # Tied embeddings add theirs, and autograd adds in another order.
+            raise UnlikeError  # Tied embeddings add theirs, and autograd adds in another order.
         self._log, self._ops = self._read.log, self._read.ops
         self._casts = "cast" in tables.category.values()
         self._parts: list[Ints] = []
@@ -392,7 +207,7 @@ class _Rewriting:
     def _note(self, code: int, *ids: int | None) -> None:
         self._write(*((code, one, 0, 0) for one in ids if one is not None))
 
-    def _part(self, like: _Birth | None, phase: str = "", storage: int | None = None) -> int | None:
+    def _part(self, like: Birth | None, phase: str = "", storage: int | None = None) -> int | None:
         """Run for one chunk what made a storage in the trace; return the chunk's storage."""
         if like is None:
             return None
