@@ -283,7 +283,7 @@ def _effect(screen: "Screen", one: Finding, *, trains: bool) -> str:
     parts = []
     if one.gain is not None:
         parts.append(f"{'+' if one.gain >= 0 else '−'}{percent(abs(one.gain))}")
-    if one.memory_bytes is not None:
+    if one.memory_bytes:
         parts.append(f"{'+' if one.memory_bytes >= 0 else '−'}{gib(abs(one.memory_bytes))}")
     if one.level in ("way", "gain") or one.effect is not Effect.SAME:
         parts.append(screen.text(what_becomes(one.effect, trains=trains)))

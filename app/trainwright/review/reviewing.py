@@ -277,6 +277,8 @@ def _gains(case: Case, found: Sequence[WhatIf]) -> list[Finding]:
             continue
         if way and not one.patch:
             continue
+        if not way and not fits and (one.memory_bytes or 0.0) >= 0:
+            continue  # no way out of a run that may not fit
         patch = _of_run(case, one.patch)
         changes, beyond = _in_files(case, patch)
         if (smaller := one.patch.get("model.preset")) is not None:
