@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -32,6 +32,7 @@ ALONE = frozenset({"gpt2", "resnet18"})
 """Presets whose batch 1 ships in every precision."""
 PRECISIONS = ("bf16-mixed", "fp16-mixed", "fp32", "bf16")
 KERNELS: tuple[Kernel, ...] = ("flash", "efficient")
+TASKS = ("full", "lora", "qlora", "infer")
 UPDATES = (*OPTIMIZERS, "adamw-foreach")
 """Updates that ship: the last is ``torch.optim.AdamW`` as scripts call it, without ``fused``."""
 
@@ -40,9 +41,11 @@ def specs(
     preset: Preset,
     precisions: Iterable[str] = PRECISIONS,
     kernels: Iterable[Kernel] = KERNELS,
+    only: Container[str] = TASKS,
 ) -> Iterator[TraceSpec]:
     """Yield the structures that ship: the preset's tasks in each precision."""
-    tasks = dict.fromkeys("full" if task == "pretrain" else task for task in preset.tasks)
+    named = ("full" if task == "pretrain" else task for task in preset.tasks)
+    tasks = dict.fromkeys(task for task in named if task in only)
     for precision, task, kernel in product(precisions, tasks, kernels):
         # scaled_dot_product_attention picks flash attention for 16 bits from compute capability
         # 8.0 on; Volta and Turing, which train in fp16, run the memory-efficient kernel.
@@ -160,6 +163,9 @@ def main() -> int:
     parser.add_argument(
         "--kernel", action="append", choices=KERNELS, help="only this one; may be repeated"
     )
+    parser.add_argument(
+        "--task", action="append", choices=TASKS, help="only this one; may be repeated"
+    )
     parser.add_argument("--all", action="store_true", help="trace again what is up to date")
     parser.add_argument("--shipped", action="store_true", help="only what has a file already")
     options = parser.parse_args()
@@ -167,7 +173,8 @@ def main() -> int:
     for preset in presets().values():
         if options.preset and preset.id not in options.preset:
             continue
-        for spec in specs(preset, options.precision or PRECISIONS, options.kernel or KERNELS):
+        wanted = (options.precision or PRECISIONS, options.kernel or KERNELS, options.task or TASKS)
+        for spec in specs(preset, *wanted):
             path = store.shipped_path(spec)
             assert path is not None
             if options.shipped and not path.is_file():

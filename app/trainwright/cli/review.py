@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 MARKS = {"error": "✗", "risk": "△"}
 STYLES = {"error": "bold red", "risk": "bold yellow", "way": "bold", "gain": "green"}
-_SECONDS = 0.7
+_SECONDS = 0.5
 """Of computing for changes that are worth trying; assumed, so that a review takes 2 s."""
 _COUNTED = re.compile(r"(.+):(-?[0-9]+)", re.ASCII)
 
@@ -291,7 +291,7 @@ def _effect(screen: "Screen", one: Finding, *, trains: bool) -> str:
     parts = []
     if one.gain is not None:
         parts.append(f"{'+' if one.gain >= 0 else '−'}{percent(abs(one.gain))}")
-    if one.memory_bytes is not None:
+    if one.memory_bytes:
         parts.append(f"{'+' if one.memory_bytes >= 0 else '−'}{gib(abs(one.memory_bytes))}")
     if one.level in ("way", "gain") or one.effect is not Effect.SAME:
         parts.append(screen.text(what_becomes(one.effect, trains=trains)))

@@ -1,8 +1,14 @@
 """Text as terminals, log files and notebooks hold it, made plain."""
 
 import html
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from trainwright.messages import UserError
+
+T = TypeVar("T")
 
 _UTF16 = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _ESCAPES = re.compile(
@@ -65,6 +71,18 @@ _RUN = re.compile(r" {2,}")
 def squeezed(text: str) -> str:
     """Return the text of a table with one space where its columns are padded with several."""
     return _RUN.sub(" ", text)
+
+
+def from_json(text: str, format: str, taken: Callable[[Any], T]) -> T:
+    """Return what is taken from a text of JSON.
+
+    Raises:
+        UserError: it is broken, or is not what the format has.
+    """
+    try:
+        return taken(json.loads(text))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise UserError.of("diagnose.file.broken-json", format=format) from None
 
 
 def number(word: str) -> float | None:

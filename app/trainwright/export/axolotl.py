@@ -15,7 +15,7 @@ from trainwright.workload import FullSettings, Lora
 made_for: Mapping[str, str] = {"torch": ">=2.11,<=2.13", "axolotl": ">=0.19,<0.20"}
 FILE = "axolotl.yaml"
 OWN = {"recipe": "hf-trainer", "loss_in_model": True}
-KERNELS = {"eager": "eager_attention", "sdpa": "sdp_attention", "flash": "flash_attention"}
+KERNELS = {"eager": "eager", "sdpa": "sdpa", "flash": "flash_attention_2"}
 LIGER = "axolotl.integrations.liger.LigerPlugin"
 
 
@@ -94,7 +94,7 @@ def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "fp16": precision in ("fp16-mixed", "fp16"),
         "tf32": bool(trainer.get("tf32", False)),
         "gradient_checkpointing": checkpointed != "none",
-        KERNELS[settings.attention]: True,
+        "attn_implementation": KERNELS[settings.attention],
         "torch_compile": settings.compile,
         "dataloader_num_workers": settings.num_workers,
         "dataloader_pin_memory": settings.pin_memory,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 
 from trainwright.profile import store
 from trainwright.profile.chunked import chunked
+from trainwright.profile.foreach import with_foreach
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import DEFAULT_LORA, Method, TraceSpec
 
@@ -50,7 +51,7 @@ def stored(spec: TraceSpec) -> Profile | None:
         other = store.load(replace(spec, kernel=kernel)) if spec.kernel != kernel else None
         if other is not None and not other.kernels:
             return other
-    return _in_chunks(spec)
+    return _in_chunks(spec) or _unfused(spec)
 
 
 def nearest(spec: TraceSpec, *, checkpointed: bool = False) -> Nearby | None:
@@ -93,3 +94,11 @@ def _in_chunks(spec: TraceSpec) -> Profile | None:
     method = replace(spec.method, cross_entropy="full", scores="upcast")
     whole = stored(replace(spec, method=method))
     return chunked(whole) if whole is not None else None
+
+
+def _unfused(spec: TraceSpec) -> Profile | None:
+    """Return the profile with the update of AdamW without ``fused``, derived from the fused."""
+    if spec.asked != "adamw-foreach":
+        return None
+    fused = stored(replace(spec, asked="adamw"))
+    return with_foreach(fused) if fused is not None else None

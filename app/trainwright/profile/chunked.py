@@ -5,13 +5,14 @@ they run again, from the last chunk to the first (``ChunkedLoss`` of worker/prog
 What comes before the head, and after the gradient of its input, stays as it was traced.
 """
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
+from functools import cache, lru_cache
 from itertools import count
 from typing import Any
 
 import numpy as np
 
+from trainwright.profile.head import TOKENS, Birth, Reading, UnlikeError
 from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import MONOMIALS, Ints, OpTable, Profile, Segment
 from trainwright.profile.trace import ALLOC, COPY_DEAD, FREE, PACK, RELEASE, UNPACK
@@ -19,18 +20,7 @@ from trainwright.profile.trace import ALLOC, COPY_DEAD, FREE, PACK, RELEASE, UNP
 CHUNKS = 8
 """``CHUNKS`` of worker/programs/step.py."""
 
-_TOKENS = [MONOMIALS.index("S"), MONOMIALS.index("BS")]
 _SQUARES = [MONOMIALS.index("SS"), MONOMIALS.index("BSS")]
-_COPY, _PRODUCT = "aten._to_copy.default", "aten.mm.default"
-_SOFTMAX, _LOSS = "aten._log_softmax.default", "aten.nll_loss_forward.default"
-_LOSS_BACK, _SOFTMAX_BACK = (
-    "aten.nll_loss_backward.default",
-    "aten._log_softmax_backward_data.default",
-)
-_LABELS = ["aten.constant_pad_nd.default", "aten.clone.default"]
-"""What makes the labels of the next tokens, once."""
-_LAYER_NORM = "aten.native_layer_norm.default"
-
 Event = tuple[int, int, int, int]
 """(code, a, b, c) of the log."""
 
@@ -49,13 +39,9 @@ def chunked(profile: Profile) -> Profile | None:
     try:
         for name in ("micro", "again"):
             segments[name] = _Rewriting(tables, segments[name], first=name == "micro").segment()
-    except (_UnlikeError, KeyError, StopIteration, ValueError):
+    except (UnlikeError, KeyError, StopIteration, ValueError):
         return None
     return tables.profile(segments)
-
-
-class _UnlikeError(Exception):
-    """The trace is not that of a head and a loss as they are known here."""
 
 
 class _Tables:
@@ -72,6 +58,10 @@ class _Tables:
         self._count = len(profile.sizes)
         self._new: list[tuple[int, ...]] = []
         self._rows: dict[tuple[Any, ...], int] = {}
+        self.part = cache(self._part)
+        """The row of a chunk's size; what does not grow with the tokens stays."""
+        self.row = cache(self._row)
+        """An operator's row for one chunk."""
 
     def _size(self, coefficients: Ints) -> int:
         """Return the row of a size."""
@@ -87,20 +77,14 @@ class _Tables:
         row = self.old.sizes[size] if known else np.array(self._new[size - self._count])
         return np.asarray(row, dtype=np.int64)
 
-    def part(self, size: int) -> int:
-        """Return the row of a chunk's size; what does not grow with the tokens stays."""
+    def _part(self, size: int) -> int:
         return self._size(_shared(self.of(size)))
 
     def times(self, size: int, factor: int) -> int:
         """Return the row of a multiple of a size."""
         return self._size(factor * self.of(size))
 
-    def grows(self, size: int) -> bool:
-        """Return whether a size grows with the tokens."""
-        return bool(self.of(size)[_TOKENS].any())
-
-    def row(self, like: int, phase: str = "") -> int:
-        """Return an operator's row for one chunk."""
+    def _row(self, like: int, phase: str = "") -> int:
         ops = self.old.ops
         costs = (ops.flops, ops.bytes_read, ops.bytes_written, ops.dims)
         shared = (_frozen(_shared(cost[like])) for cost in costs)
@@ -149,9 +133,9 @@ _ITEMSIZE = {"bfloat16": 2, "float16": 2, "float32": 4}
 def _shared(coefficients: Ints) -> Ints:
     """Return polynomials for a chunk's tokens."""
     if coefficients[..., _SQUARES].any():
-        raise _UnlikeError
+        raise UnlikeError
     part = coefficients.copy()
-    part[..., _TOKENS] //= CHUNKS
+    part[..., TOKENS] //= CHUNKS
     return part
 
 
@@ -160,177 +144,21 @@ def _frozen(values: Ints) -> Any:
     return tuple(map(_frozen, values)) if values.ndim > 1 else tuple(values.tolist())
 
 
-@dataclass(frozen=True, slots=True)
-class _Birth:
-    """A storage of the traced head or loss, by the operator that made it."""
-
-    storage: int
-    size: int
-    op: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Forward:
-    """What makes the scores and the loss in the trace."""
-
-    weight_cast: _Birth | None
-    """Autocast's copy of the head's weight."""
-    input_cast: _Birth | None
-    hidden: _Birth
-    """What the head takes, before autocast."""
-    scores: _Birth
-    upcast: _Birth | None
-    labels: tuple[_Birth, ...]
-    """Shifted by one token, and copied where a batch of several makes that necessary."""
-    softmax: _Birth
-    loss: _Birth
-    total: _Birth
-    """The weight of all tokens, which the loss returns too."""
-    span: tuple[int, int]
-    """Places in the log."""
-
-    @property
-    def first(self) -> _Birth:
-        """What is made first."""
-        return self.weight_cast or self.input_cast or self.scores
-
-
-@dataclass(frozen=True, slots=True)
-class _Backward:
-    """What makes the gradients of the head's weight and input in the trace."""
-
-    loss: _Birth
-    softmax: _Birth
-    downcast: _Birth | None
-    of_weight: _Birth | None
-    """None where the head is frozen."""
-    of_hidden: _Birth
-    raised: _Birth | None
-    """The gradient of the head's input in the type before autocast."""
-    of_master: _Birth | None
-    """That of its weight."""
-    span: tuple[int, int]
-
-    @property
-    def last(self) -> _Birth:
-        """What is made last."""
-        return self.of_master or self.raised or self.of_hidden
-
-
-class _Reading:
-    """Where one segment makes its scores, its loss and the head's gradients."""
-
-    def __init__(self, tables: _Tables, segment: Segment) -> None:
-        self.tables = tables
-        columns = (segment.code, segment.a, segment.b, segment.c)
-        self.log: list[Event] = list(zip(*(c.tolist() for c in columns), strict=True))
-        self.ops: list[int] = segment.ops.tolist()
-        self.births = {
-            place: _Birth(*event[1:]) for place, event in enumerate(self.log) if event[0] == ALLOC
-        }
-        self._made: dict[int, list[_Birth]] = {}
-        for birth in self.births.values():
-            self._made.setdefault(birth.op, []).append(birth)
-        self._place = {birth.storage: place for place, birth in self.births.items()}
-
-    def _name(self, op: int) -> str:
-        return self.tables.old.ops.name[self.ops[op]]
-
-    def _one(self, op: int, name: str) -> _Birth:
-        """Return what an operator made, if it is the one that is expected there."""
-        made = self._made.get(op, [])
-        if self._name(op) != name or len(made) != 1:
-            raise _UnlikeError
-        return made[0]
-
-    def _copied(self, op: int) -> _Birth | None:
-        """Return what an operator copied to another type; None where it does something else."""
-        return self._one(op, _COPY) if self._name(op) == _COPY else None
-
-    def forward(self) -> _Forward:
-        """Return what makes the scores and the loss."""
-        category = self.tables.old.category
-        scores = next(b for b in self.births.values() if category.get(b.storage) == "output")
-        self._one(scores.op, _PRODUCT)
-        weight_cast, input_cast = self._autocast(scores.op)
-        upcast = self._copied(scores.op + 1)
-        op = scores.op + (2 if upcast else 1)
-        labels = [self._one(op, _LABELS[0])]
-        if self._name(op + 1) == _LABELS[1]:
-            labels.append(self._one(op + 1, _LABELS[1]))
-        op += len(labels)
-        softmax, (loss, total) = self._one(op, _SOFTMAX), self._made.get(op + 1, [])[:2]
-        if self._name(op + 1) != _LOSS:
-            raise _UnlikeError
-        start = self._place[(weight_cast or input_cast or scores).storage]
-        end = next(place for place, birth in self.births.items() if birth.op > loss.op)
-        hidden = self._input(scores, start)
-        if (FREE, hidden.storage) not in [event[:2] for event in self.log[start:end]]:
-            raise _UnlikeError
-        return _Forward(
-            *(weight_cast, input_cast, hidden, scores, upcast),
-            *(tuple(labels), softmax, loss, total),
-            span=(start, end),
-        )
-
-    def _autocast(self, head: int) -> tuple[_Birth | None, _Birth | None]:
-        """Return autocast's copies of the head's weight and of its input.
-
-        A norm may end in a copy too, which is then the head's input.
-        """
-        before, last = self._copied(head - 2), self._copied(head - 1)
-        if last and not self.tables.grows(last.size):
-            return last, None
-        if before and last and not self.tables.grows(before.size):
-            return before, last
-        return None, last if self._name(head - 2) == _LAYER_NORM else None
-
-    def _input(self, scores: _Birth, start: int) -> _Birth:
-        """Return what the head takes: the last storage of its width that was made before."""
-        width = int(self.tables.old.ops.dims[self.ops[scores.op], 3, 0])
-        for place, birth in reversed(self.births.items()):
-            each = self.tables.old.sizes[birth.size][_TOKENS].max()
-            if place < start and each in (2 * width, 4 * width):
-                return birth
-        raise _UnlikeError
-
-    def backward(self, forward: _Forward) -> _Backward:
-        """Return what makes the gradients of the head's weight and input."""
-        later = range(forward.loss.op, len(self.ops))
-        op = next(op for op in later if self._name(op) == _LOSS_BACK)
-        loss, softmax = self._one(op, _LOSS_BACK), self._one(op + 1, _SOFTMAX_BACK)
-        downcast = self._copied(op + 2)
-        op += 3 if downcast else 2
-        product = self._one(op, _PRODUCT)
-        of_weight = None if self.tables.grows(product.size) else product
-        of_hidden = self._one(op + 1, _PRODUCT) if of_weight else product
-        op = of_hidden.op + 1
-        raised = self._one(op, _COPY) if forward.input_cast else None
-        op += raised is not None
-        of_master = self._one(op, _COPY) if of_weight and forward.weight_cast else None
-        last = of_master or raised or of_hidden
-        start, end = self._place[loss.storage], self._place[last.storage] + 1
-        while self.log[start - 1][0] == UNPACK:
-            start -= 1
-        while self.log[end][0] not in (ALLOC, UNPACK):
-            end += 1
-        made = (loss, softmax, downcast, of_weight, of_hidden, raised, of_master)
-        return _Backward(*made, span=(start, end))
-
-
 class _Rewriting:
     """One segment, written with its loss in chunks."""
 
     def __init__(self, tables: _Tables, segment: Segment, *, first: bool) -> None:
         self._tables, self._segment = tables, segment
-        self._read = _Reading(tables, segment)
+        self._read = Reading(tables.old, segment)
         self._forward = self._read.forward()
         self._backward = back = self._read.backward(self._forward)
         own = back.of_weight and tables.old.category.get(back.of_weight.storage) == "gradient"
         if first and back.of_weight and not (own or back.of_master):
-            raise _UnlikeError  # Tied embeddings add theirs, and autograd adds in another order.
+            raise UnlikeError  # Tied embeddings add theirs, and autograd adds in another order.
         self._log, self._ops = self._read.log, self._read.ops
-        self._events: list[Event] = []
+        self._casts = "cast" in tables.category.values()
+        self._parts: list[Ints] = []
+        """Stretches of the new log; (n, 4)."""
         self._ran: list[int] = []
 
     def segment(self) -> Segment:
@@ -345,24 +173,27 @@ class _Rewriting:
         category = self._tables.category
         category.pop(forward.scores.storage)
         category[forward.hidden.storage] = "output"
-        code, a, b, c = np.array(self._events, dtype=np.int32).T.copy()
+        code, a, b, c = np.concatenate(self._parts).astype(np.int32).T.copy()
         ops = np.array(self._ran, dtype=np.int32)
         return Segment(code.astype(np.uint8), a, b, c, ops, self._segment.inputs)
 
     def _copy(self, span: slice, ops: slice) -> None:
         """Write a span as traced, less what the chunks replace."""
         forward, (back, done) = self._forward, self._backward.span
-        replaced = {event[1] for event in self._log[back:done] if event[0] == RELEASE}
-        gone = forward.upcast.storage if forward.upcast else None
-        shift = len(self._ran) - (ops.start or 0)
+        inside, part = self._log[back:done], self._log[span].astype(np.int64)
+        replaced = inside[inside[:, 0] == RELEASE, 1]
+        code, storage, _, op = part.T  # views
+        holds = np.isin(code, (PACK, UNPACK, RELEASE, COPY_DEAD)) & np.isin(storage, replaced)
+        freed = code == FREE
+        gone = freed & (storage == forward.upcast.storage) if forward.upcast else False
+        # What the model returns is the head's input.
+        storage[freed & (storage == forward.scores.storage)] = forward.hidden.storage
+        op[(code == ALLOC) & (op >= 0)] += len(self._ran) - (ops.start or 0)
+        self._parts.append(part[~(holds | gone)])
         self._ran += self._ops[ops]
-        for code, a, b, c in self._log[span]:
-            holds = code in (PACK, UNPACK, RELEASE, COPY_DEAD)
-            if (holds and a in replaced) or (code == FREE and a == gone):
-                continue
-            if code == FREE and a == forward.scores.storage:
-                a = forward.hidden.storage  # What the model returns is the head's input.
-            self._events.append((code, a, b, c + shift if code == ALLOC and c >= 0 else c))
+
+    def _write(self, *events: Event) -> None:
+        self._parts.append(np.array(events, dtype=np.int64).reshape(-1, 4))
 
     def _run(self, row: int) -> int:
         self._ran.append(row)
@@ -370,19 +201,19 @@ class _Rewriting:
 
     def _born(self, size: int, op: int, storage: int | None = None) -> int:
         storage = next(self._tables.fresh) if storage is None else storage
-        self._events.append((ALLOC, storage, size, op))
+        self._write((ALLOC, storage, size, op))
         return storage
 
     def _note(self, code: int, *ids: int | None) -> None:
-        self._events += [(code, one, 0, 0) for one in ids if one is not None]
+        self._write(*((code, one, 0, 0) for one in ids if one is not None))
 
-    def _part(self, like: _Birth | None, phase: str = "", storage: int | None = None) -> int | None:
+    def _part(self, like: Birth | None, phase: str = "", storage: int | None = None) -> int | None:
         """Run for one chunk what made a storage in the trace; return the chunk's storage."""
         if like is None:
             return None
         op = self._run(self._tables.row(self._ops[like.op], phase))
         storage = self._born(self._tables.part(like.size), op, storage)
-        if "cast" in self._tables.category.values() and like is self._forward.weight_cast:
+        if self._casts and like is self._forward.weight_cast:
             self._tables.category[storage] = "cast"
         return storage
 
@@ -396,7 +227,7 @@ class _Rewriting:
         for number in range(CHUNKS):
             pair = next(tables.fresh), next(tables.fresh)
             kept = forward.hidden.storage, forward.labels[-1].storage
-            self._events += [(PACK, holder, it, -1) for holder, it in zip(pair, kept, strict=True)]
+            self._write(*((PACK, holder, it, -1) for holder, it in zip(pair, kept, strict=True)))
             if number == 0 and (cast := forward.weight_cast):  # autocast keeps it for the others
                 self._part(cast, "loss", cast.storage)
             taken = self._part(forward.input_cast, "loss")
@@ -430,8 +261,9 @@ class _Rewriting:
         """Write the chunks' second forward passes and their gradients, the last chunk first."""
         backward, tables = self._backward, self._tables
         back, done = backward.span
-        inside = {event[1] for event in self._log[back:done] if event[0] == ALLOC}
-        of_loss = [a for code, a, *_ in self._log[back:done] if code == FREE and a not in inside]
+        traced = self._log[back:done].tolist()
+        inside = {a for code, a, *_ in traced if code == ALLOC}
+        of_loss = [a for code, a, *_ in traced if code == FREE and a not in inside]
         parts = []
         of_weight: int | None = None
         for number, pair in enumerate(reversed(holders)):
@@ -445,7 +277,7 @@ class _Rewriting:
             raised = self._part(backward.raised)
             self._note(FREE, of_hidden if raised is not None else None)
             parts.append(of_hidden if raised is None else raised)
-        freed = {event[1] for event in self._log[back:done] if event[0] == FREE}
+        freed = {a for code, a, *_ in traced if code == FREE}
         if (master := backward.of_master) is not None:
             self._born(master.size, self._run(self._ops[master.op]), master.storage)
             self._note(FREE, of_weight)

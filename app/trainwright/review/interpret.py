@@ -1,6 +1,6 @@
 """What the keys of a source mean: facts, and a list of all that is not one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -135,7 +135,7 @@ def _why(source: Source, name: str) -> tuple[Why | None, str | None]:
         return None, None
     if kind.extended and "" in kind.open and name not in listed:
         return "own", None
-    if name in listed or above & set(kind.open) or kind.listed is None:
+    if name in listed or above & set(kind.open) or (kind.listed is None and not kind.complete):
         return "no-part", None
     return "unknown", None
 
@@ -143,9 +143,10 @@ def _why(source: Source, name: str) -> tuple[Why | None, str | None]:
 def _near(source: Source, name: str) -> str | None:
     """Return the known key that was probably meant."""
     kind = source.kind
-    if len(name) > _LONGEST or kind.listed is None:
+    if len(name) > _LONGEST or (kind.listed is None and not kind.complete):
         return None
-    known = declared(kind.listed).keys | set(kind.keys)
+    all_of_them: Iterable[str] = declared(kind.listed).keys if kind.listed else kind.open
+    known: set[str] = {*all_of_them, *kind.keys}
     if (last := name.rpartition(".")[2]) != name and last in known | set(kind.open):
         return last  # it stands in a section, and belongs above it
     elsewhere = [key for key in known if key.endswith(f".{name}")]

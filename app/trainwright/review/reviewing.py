@@ -172,7 +172,11 @@ def review(
         *rules_memory.rules(case, run.absent),
     ]
     refused = made.refused or (why if made.plan is not None and _of_plan(why) else None)
-    if refused is not None and not any(f.level == "error" for f in findings):
+    if (
+        refused is not None
+        and not _unplanned(refused)
+        and not any(f.level == "error" for f in findings)
+    ):
         findings.append(Finding("refused", "error", refused))
     no_way = None
     elsewhere = any(one.message.id in rules_memory.OF_ANOTHER_RUN for one in findings)
@@ -208,7 +212,20 @@ def _no_way(plan: Plan, facts: PlanFacts, all_of_them: bool) -> Message:
 
 def _of_plan(why: Message | None) -> bool:
     """Return whether it is the run itself that is refused, and not a tracer that fails."""
-    return why is not None and why.id.partition(".")[0] in ("plan", "reading", "workload")
+    ours = why is not None and why.id.partition(".")[0] in ("plan", "reading", "workload")
+    return ours and not _unplanned(why)
+
+
+def _unplanned(why: Message | None) -> bool:
+    """Return whether it is a limit of plans, which says nothing of the run itself."""
+    return why is not None and why.id in _UNPLANNED
+
+
+_UNPLANNED = frozenset({
+    *("workload.not-yet", "workload.objective-needs", "workload.objective-unplanned"),
+    *("workload.fp8-training", "workload.stages-with", "workload.sharded-optimizer"),
+    *("plan.task-of-preset", "plan.packing-unknown", "plan.packing-original"),
+})  # fmt: skip
 
 
 def _estimated(
@@ -260,6 +277,8 @@ def _gains(case: Case, found: Sequence[WhatIf]) -> list[Finding]:
             continue
         if way and not one.patch:
             continue
+        if not way and not fits and (one.memory_bytes or 0.0) >= 0:
+            continue  # no way out of a run that may not fit
         patch = _of_run(case, one.patch)
         changes, beyond = _in_files(case, patch)
         if (smaller := one.patch.get("model.preset")) is not None:

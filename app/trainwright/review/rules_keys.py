@@ -1,6 +1,7 @@
 """Rules about keys: moved, unknown, in vain, and against each other."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
 
@@ -32,6 +33,7 @@ def rules(case: Case) -> Iterator[Finding]:
             if (finding := _unread(case, unread)) is not None:
                 yield finding
     yield from _conflicts(case)
+    yield from _unlike_defaults(case)
     yield from _auto(case)
     yield from _in_vain(case)
     yield from _evaluation(case)
@@ -74,7 +76,9 @@ def _unread(case: Case, unread: Unread) -> Finding | None:
         case "deprecated":
             return found("key-deprecated", "risk", at, **values)
         case "unknown":
-            rule = "key-unknown" if kind.strict else "key-ignored"
+            if kind.complete:
+                level = "error"
+            rule = "key-ignored" if level == "risk" else "key-unknown"
             near = "-near" if unread.instead else ""
             if kind.extended and not _typed(unread):
                 rule, near, level = "key-own", "", "risk"
@@ -127,7 +131,7 @@ def _removed(unread: Unread) -> tuple[Change, ...]:
 
 def _conflicts(case: Case) -> Iterator[Finding]:
     """Yield what two files of one run say differently."""
-    for name in ("micro_batch", "accumulation", "precision", "processes", "learning_rate"):
+    for name in (*_MATCHED, "processes"):
         given = [fact for fact in case.facts.given(name) if fact.value != AUTO]
         for other in given[1:]:
             first = given[0]
@@ -145,6 +149,33 @@ def _conflicts(case: Case) -> Iterator[Finding]:
                     file=first.file,
                     first=str(first.value),
                 )
+
+
+def _unlike_defaults(case: Case) -> Iterator[Finding]:
+    """Yield what DeepSpeed's file says unlike the Trainer's default.
+
+    ``integrations/deepspeed.py`` of transformers 5.24, trainer_config_process: both must agree,
+    and what nobody sets is the default.
+    """
+    for name in _MATCHED:
+        theirs, both = case.facts.first(name), case.facts.given(name)
+        default = next(
+            (fact for fact in case.facts.all
+             if fact.name == name and fact.kind in TRAINERS and not fact.given), None
+        )  # fmt: skip
+        said = [fact for fact in both if fact.kind == "deepspeed" and fact.value != AUTO]
+        if default is None or theirs is None or not said or len(both) > 1:
+            continue
+        if said[0].value != default.value:
+            values: dict[str, Any] = {"key": said[0].key, "value": str(said[0].value)}
+            values |= {"other": default.key or name, "first": str(default.value)}
+            yield found("unlike-default", "error", said[0], **values)
+
+
+_MATCHED = (
+    *("micro_batch", "accumulation", "precision", "learning_rate", "weight_decay"),
+    "clipping",
+)
 
 
 def _overrides(case: Case, first: Fact, other: Fact) -> bool:
@@ -227,6 +258,8 @@ def _of_source(case: Case, source: Source) -> Iterator[Finding]:
 
     if source.kind.name == "deepspeed" and source.format == "json":
         yield from _hjson(case, source, at)
+    if source.kind.name == "training-arguments" and source.format in SPANS:
+        yield from _texts(source, at, said)
     for first, second in source.kind.exclusive:
         if said(first) and said(second):
             yield found("exclusive", "error", at(second), key=second, other=first)
@@ -241,6 +274,24 @@ def _of_source(case: Case, source: Source) -> Iterator[Finding]:
                 "tool": source.tool,
             }
             yield found("value-gone", "error", at(key), changes, **names)
+
+
+def _texts(
+    source: Source, at: Callable[[str], Fact], said: Callable[[str], Any]
+) -> Iterator[Finding]:
+    """Yield numbers that HfArgumentParser leaves as text: of JSON, and YAML 1.1's ``2e-4``."""
+    lines = source.text.splitlines()
+    for key in ("learning_rate", "weight_decay", "max_grad_norm"):
+        value, place = said(key), at(key)
+        if value is None or place.line is None:
+            continue
+        written = lines[place.line - 1].partition(":")[2].partition("#")[0].strip()
+        bare = source.format == "yaml" and "e" in written.lower() and "." not in written
+        with suppress(ValueError, TypeError):
+            if isinstance(value, str) or (bare and not written.startswith(("'", '"'))):
+                changes = (Change(source.name, (key,), float(value)),)
+                values: dict[str, Any] = {"key": key, "value": str(value)}
+                yield found("number-text", "error", place, changes, **values)
 
 
 def _hjson(case: Case, source: Source, at: Callable[[str], Fact]) -> Iterator[Finding]:

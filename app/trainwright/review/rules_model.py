@@ -48,6 +48,9 @@ def rules(case: Case) -> Iterator[Finding]:
             names, known = sorted(named), sorted(layers)
             values: dict[str, Any] = {"model": kind, "targets": names, "layers": known}
             yield found("targets-absent", "error", targets, **values)
+        elif plain and (names := sorted(named - layers - _WORDS)):
+            values = {"model": kind, "targets": names, "layers": sorted(layers)}
+            yield found("targets-partly", "risk", targets, **values)
     wrapped, block = case.given("wrapped"), _BLOCKS.get(kind or "")
     if wrapped is not None and block is not None and block not in wrapped.value:
         classes = list(wrapped.value)

@@ -7,6 +7,7 @@ from trainwright.machine.choice import MOST_PIECES
 from trainwright.review.case import Case, found
 from trainwright.review.facts import AUTO
 from trainwright.review.finding import Change, Finding, Level
+from trainwright.review.kinds import KINDS
 from trainwright.review.planning import (
     checkpointing,
     processes,
@@ -25,6 +26,11 @@ _WHOLE = ("full", "pretrain")
 SEVERAL = ("ddp", "zero1", "zero2", *SHARDED)
 _BF16_FROM, _FP8_FROM, _FP16_FROM = (8, 0), (8, 9), (7, 0)
 """Compute capabilities: NVIDIA's tables of supported types; fp16 at 1/64 on consumer Pascal."""
+_ENGINE_FROM = {"vllm": (7, 0), "sglang": (7, 5)}
+"""Compute capability from which the engines have kernels: their installation pages."""
+_FP8_WEIGHTS_FROM = (7, 5)
+"""Marlin's kernels, which unpack fp8 weights where no unit multiplies them: vLLM's table of
+supported hardware, quantization/supported_hardware."""
 _CLIPPING = ("ollama", "llama.cpp")
 """Engines that take the model's own length with a warning."""
 _HIGHEST_SHARE = 0.95
@@ -99,6 +105,9 @@ def _gpus(case: Case) -> Iterator[Finding]:
     if allotted is not None and allotted.value < on_each and says_processes(case.facts):
         wanted_on = {"wanted": on_each, "there": allotted.value}
         yield found("gpus-allotted", "error", allotted, key=allotted.key, **wanted_on)
+    elif allotted is not None and allotted.value > on_each and says_processes(case.facts):
+        values = {"processes": on_each, "there": allotted.value}
+        yield found("gpus-idle", "risk", allotted, key=allotted.key, **values)
     tensor, heads = case.facts.value("tensor", 1), case.of_model("heads")
     if tensor > 1 and heads and heads % tensor:
         yield found("heads", "error", case.given("tensor"), tensor=tensor, heads=heads)
@@ -339,13 +348,25 @@ def _serving(case: Case) -> Iterator[Finding]:
     if context is not None and most is not None and context.value > most:
         level: Level = "risk" if case.facts.value("engine") in _CLIPPING else "error"
         yield found("context-long", level, context, context=context.value, most=most)
-    capability, record = case.capability, case.record
-    cache = case.given("kv_cache")
-    old = capability is not None and capability < _FP16_FROM
-    if cache is not None and cache.value == "fp8" and capability and record and old:
-        shown = ".".join(map(str, capability))
-        values: dict[str, Any] = {"gpu": record.name, "capability": shown, "better": "auto"}
-        yield found("no-fp8", "error", cache, **values)
+    yield from _engine(case)
     layers = case.given("layers_on_gpu")
     if layers is not None and layers.value == 0:
         yield found("no-layers", "risk", layers)
+
+
+def _engine(case: Case) -> Iterator[Finding]:
+    """Yield what the engine's kernels lack on the GPU."""
+    capability, record, engine = case.capability, case.record, case.facts.first("engine")
+    if capability is None or record is None or engine is None:
+        return
+    shown = ".".join(map(str, capability))
+    values: dict[str, Any] = {"gpu": record.name, "capability": shown}
+    least = _ENGINE_FROM.get(engine.value)
+    if least is not None and capability < least:
+        since = ".".join(map(str, least))
+        yield found("engine-gpu", "error", engine, engine=KINDS[engine.kind].tool, least=since,
+                    **values)  # fmt: skip
+    for name, from_ in (("kv_cache", _FP16_FROM), ("weights", _FP8_WEIGHTS_FROM)):
+        fact = case.given(name)
+        if fact is not None and fact.value == "fp8" and capability < from_:
+            yield found("no-fp8", "error", fact, better="auto", **values)

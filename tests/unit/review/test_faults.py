@@ -1,11 +1,14 @@
 """Planted faults are found, and sound files have none."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from trainerfiles import (
     ACCELERATE,
     AXOLOTL,
+    DPO,
     FACTORY,
     GRPO,
     JOB,
@@ -175,6 +178,48 @@ FAULTS: list[tuple[str, Files | str, str, int]] = [
      "rtx-4090", 2),
     ("fsdp1", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP")
                + "fsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"}, "rtx-4090", 2),
+    ("unlike-default", {"z.json": deepspeed(train_micro_batch_size_per_gpu=4),
+                        "a.json": json.dumps({"output_dir": "o", "deepspeed": "z.json",
+                                              "bf16": True})}, "a100-80gb", 2),
+    ("unlike-default", {"z.json": deepspeed(train_micro_batch_size_per_gpu="auto",
+                                            gradient_clipping=0.5),
+                        "a.json": args(deepspeed="z.json")}, "a100-80gb", 2),
+    ("unlike-default", {"z.json": deepspeed(
+        train_micro_batch_size_per_gpu="auto",
+        optimizer={"type": "AdamW", "params": {"lr": "auto", "weight_decay": 0.01}}),
+        "a.json": args(deepspeed="z.json")}, "a100-80gb", 2),
+    ("conflict", {"z.json": deepspeed(train_micro_batch_size_per_gpu="auto", gradient_clipping=0.5),
+                  "a.json": args(deepspeed="z.json", max_grad_norm=1.0)}, "a100-80gb", 2),
+    ("number-text", {"t.yaml": "output_dir: o\nlearning_rate: 2e-4\nbf16: true\n"}, "rtx-4090", 1),
+    ("value-unknown", {"a.json": args(gradient_accumulation_steps=0)}, "rtx-4090", 1),
+    ("value-unknown", {"a.json": args(lr_scheduler_type="cosin")}, "rtx-4090", 1),
+    ("value-unknown", {"s.yaml": TRL + "lora_r: 0\n"}, "rtx-4090", 1),
+    ("targets-partly", {"s.yaml": TRL + "lora_target_modules: [q_prj, v_proj]\n"}, "rtx-4090", 1),
+    ("exclusive", {"d.yaml": DPO + "precompute_ref_log_probs: true\nsync_ref_model: true\n"},
+     "rtx-4090", 1),
+    ("value-gone", {"l.yaml": LIGHTNING.replace("strategy: ddp", "strategy: ddp_sharded")},
+     "rtx-4090", 2),
+    ("gpus-idle", {"j.sbatch": JOB.replace("nproc_per_node 8", "nproc_per_node 4")},
+     "a100-80gb", 8),
+    ("key-unknown-near", {"Modelfile": "FROM llama3.1:8b\nPARAMETER num_context 8192\n"},
+     "rtx-4090", 1),
+    ("engine-gpu", "vllm serve Qwen/Qwen2.5-7B-Instruct-AWQ", "gtx-1080-ti", 1),
+    ("no-fp8", "vllm serve Qwen/Qwen2.5-7B --quantization fp8", "v100-16gb", 1),
+    ("cache", {"t.py": SCRIPT.replace('"gpt2")', '"gpt2", use_cache=True)')
+               .replace("bf16=True", "bf16=True, gradient_checkpointing=True")}, "rtx-4090", 1),
+    ("quantized-zero3", {"t.py": "b = BitsAndBytesConfig(load_in_4bit=True)\n"
+                         "m = AutoModelForCausalLM.from_pretrained('x', quantization_config=b)\n"
+                         "args = TrainingArguments('o', deepspeed='z.json', bf16=True)\n",
+                         "z.json": deepspeed(train_micro_batch_size_per_gpu="auto")},
+     "a100-80gb", 2),
+    ("checkpointed-twice", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP") + "fsdp_config:\n"
+                            "  fsdp_version: 2\n  fsdp_activation_checkpointing: true\n",
+                            "a.json": args(gradient_checkpointing=True)}, "rtx-4090", 2),
+    ("unused-reentrant", {"l.sh": "torchrun --nproc_per_node 2 train.py\n", "a.json": args(
+        ddp_find_unused_parameters=True, gradient_checkpointing=True,
+        gradient_checkpointing_kwargs={"use_reentrant": True})}, "rtx-4090", 2),
+    ("heads", "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 5", "a100-80gb", 8),
+    ("context-long", "vllm serve meta-llama/Llama-3.1-8B --max-model-len 262144", "a100-80gb", 1),
 ]  # fmt: skip
 SOUND: list[tuple[Files | str, str, int]] = [
     ({"a.json": args()}, "rtx-4090", 1),
@@ -220,6 +265,21 @@ SOUND: list[tuple[Files | str, str, int]] = [
     ("python -m sglang.launch_server --model-path Qwen/Qwen2.5-7B --tp 2", "rtx-4090", 2),
     (f"torchrun --nproc_per_node 2 train.py {RUN} --bf16", "rtx-4090", 2),
     (f"accelerate launch --num_processes 2 train.py {RUN} --fp16 true", "v100-16gb", 2),
+    ({"z.json": deepspeed(
+        train_micro_batch_size_per_gpu=8, gradient_clipping=1.0,
+        optimizer={"type": "AdamW", "params": {"lr": 5e-5, "weight_decay": 0.0}}),
+      "a.json": args(deepspeed="z.json", per_device_train_batch_size=8)}, "a100-80gb", 2),
+    ({"t.yaml": "output_dir: o\nlearning_rate: 2.0e-4\nlr_scheduler_type: cosine\nbf16: true\n"
+                "dataloader_num_workers: 2\n"}, "rtx-4090", 1),
+    ({"s.yaml": TRL + "learning_rate: 2e-4\ndtype: bfloat16\nlora_target_modules: [q_proj, "
+                "v_proj]\ndataloader_num_workers: 2\n"}, "rtx-4090", 1),
+    ({"Modelfile": "FROM llama3.1:8b\nPARAMETER num_ctx 8192\nPARAMETER temperature 0.7\n"
+                   "PARAMETER stop <|eot_id|>\nPARAMETER top_k 40\n"}, "rtx-4090", 1),
+    ("vllm serve Qwen/Qwen2.5-7B --quantization fp8 --dtype half", "rtx-2080-ti", 1),
+    ({"l.yaml": LIGHTNING.replace("strategy: ddp", "strategy: ddp_find_unused_parameters_true")},
+     "rtx-4090", 2),
+    ({"g.yaml": GRPO + "per_device_train_batch_size: 8\ndataloader_num_workers: 2\n"},
+     "rtx-4090", 1),
 ]  # fmt: skip
 
 
@@ -240,3 +300,38 @@ def test_a_sound_file_has_no_fault(
     found = reviewed(tmp_path, files, gpu, count)
     assert [one.rule for one in found.findings if one.level != "gain"] == []
     assert [unread.key for unread in found.not_understood] == []
+
+
+@pytest.mark.parametrize(
+    ("file", "said", "agrees"),
+    [
+        ({"train_micro_batch_size_per_gpu": 4}, {}, False),
+        ({"train_micro_batch_size_per_gpu": 4}, {"per_device_train_batch_size": 4}, True),
+        ({"gradient_clipping": 0.5}, {}, False),
+        ({"gradient_clipping": 1.0}, {}, True),
+        ({"optimizer": {"type": "AdamW", "params": {"weight_decay": 0.01}}}, {}, False),
+    ],
+)
+def test_transformers_refuses_what_is_unlike_its_default(
+    tmp_path: Path, file: dict[str, Any], said: dict[str, Any], agrees: bool
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    from transformers.integrations.deepspeed import HfTrainerDeepSpeedConfig
+
+    theirs = HfTrainerDeepSpeedConfig({"zero_optimization": ZERO, **file})
+    theirs.trainer_config_process(
+        transformers.TrainingArguments(str(tmp_path), use_cpu=True, **said)
+    )
+    assert (theirs.mismatches == []) is agrees
+    files = {"z.json": json.dumps({"zero_optimization": ZERO, **file}),
+             "a.json": json.dumps({"output_dir": "o", "deepspeed": "z.json", **said})}  # fmt: skip
+    found = [one.rule for one in reviewed(tmp_path, files, "a100-80gb", 2).findings]
+    assert ("unlike-default" not in found) is agrees
+
+
+def test_the_trainer_keeps_numbers_of_yaml_as_text(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    file = tmp_path / "t.yaml"
+    file.write_text(f"output_dir: {tmp_path}\nuse_cpu: true\nlearning_rate: 2e-4\n")
+    parser = transformers.HfArgumentParser(transformers.TrainingArguments)
+    assert parser.parse_yaml_file(str(file))[0].learning_rate == "2e-4"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runs import FSDP
 from trainerfiles import FACTORY, MEGATRON, TITAN, TRL, args, reviewed
 
 from trainwright.advise import near
@@ -232,3 +233,15 @@ def test_what_needs_no_trace_is_said_before_it(
     after = capsys.readouterr().out
     assert "warmup_steps in" not in after  # not a second time
     assert "Not estimated" in after
+
+
+def test_what_plans_cannot_say_is_no_error_of_the_files(
+    tmp_path: Path, answered: Callable[..., Any]
+) -> None:
+    named(tmp_path, "a.yaml", FSDP)
+    path = named(tmp_path, "t.json", args(optim="adamw_bnb_8bit"))
+    files = (str(tmp_path / "a.yaml"), path, "--set", "model.preset=llama-3.2-1b")
+    code, found = answered(*files, "--machine", "a100-80gb:2")
+    assert code == 0
+    assert "adamw-8bit is not planned" in found["not_estimated"]
+    assert not [one for one in found["findings"] if one["level"] == "error"]

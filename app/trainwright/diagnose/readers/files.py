@@ -1,5 +1,6 @@
 """One file of any known format."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -156,6 +157,11 @@ def _from_text(data: bytes, name: str) -> tuple[FileRead, list[Found]]:
         raise refused[0] if refused else _unknown(text, name)
     took = tuple(each for found in parts for each in found.took)
     missed = tuple(dict.fromkeys(each for found in parts for each in found.missed))
+    ended = explain(text[-HEAD:]) if training_log.ERROR in missed else None
+    if ended is not None and ended.kind not in ("none", "other"):
+        missed = tuple(each for each in missed if each != training_log.ERROR)
+        fixes = [each.says for each in ended.fixes]
+        took += (Message.of("diagnose.file.log-ended", error=ended.says, fixes=fixes),)
     return FileRead(name, tuple(kinds), took, missed), parts
 
 
@@ -168,10 +174,22 @@ def _from_record(text: str, name: str) -> tuple[FileRead, list[Found]]:
     return FileRead(name, (kind,), (), ()), [Found((), facts=facts)]
 
 
+_NOT_READ = {
+    re.compile(
+        r"ROCm System Management Interface|\bVRAM_USAGE\b|\"gfx_activity\"|\"GPU use \(%\)\""
+    ): "of-amd",
+    re.compile(r"\| GPU instances:|\| GPU instance profiles:|\| Compute instances:"): "of-mig",
+}
+"""What tools print that say nothing of causes that are judged here -> why."""
+
+
 def _unknown(text: str, name: str) -> UserError:
     """Return why a file is refused: an error's text has a place of its own."""
     if not text.strip():
         return UserError.of("diagnose.file-empty", file=name)
+    for words, why in _NOT_READ.items():
+        if words.search(text[:HEAD]):
+            return UserError.of(f"diagnose.file-{why}", file=name)
     if explain(text[-HEAD:]).kind != "none":
         return UserError.of("diagnose.file-is-error", file=name)
     if training_log.without_times(text):

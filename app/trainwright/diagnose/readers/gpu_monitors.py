@@ -31,6 +31,9 @@ _GPUSTAT = re.compile(
     re.MULTILINE,
 )
 """A GPU's line, by the fields of a sample; what gpustat calls MB is MiB."""
+_GPUSTAT_JSON = re.compile(r"\s*\{\s{0,80}\"hostname\":[^\[]{0,400}\"gpus\":")
+_QUERY = called("query")
+"""Its JSON has nvidia-smi's names."""
 _BAR = r"[│|║┃]"
 _TEMPERATURE = r"(?:\d+%|N/A|MAX) (?P<temperature_c>\d+C|N/A) (?P<performance_state>P\d+|N/A) "
 _MEMORY = (
@@ -49,14 +52,30 @@ _FULL_LOAD = re.compile(r"\bMAX\b")
 
 
 def is_gpustat(text: str) -> bool:
-    """Return whether there is a line of ``gpustat``."""
-    return _GPUSTAT.search(texts.squeezed(text)) is not None
+    """Return whether there is a line of ``gpustat``, or its JSON."""
+    return (
+        _GPUSTAT.search(texts.squeezed(text)) is not None or _GPUSTAT_JSON.match(text) is not None
+    )
 
 
 def read_gpustat(text: str) -> Found:
-    """Return the GPUs of all lines of ``gpustat``."""
-    lines = _GPUSTAT.finditer(texts.squeezed(text))
-    return of_gpus(sampled(each["index"], each.groupdict()) for each in lines)
+    """Return the GPUs of all lines of ``gpustat``, or of ``gpustat --json``.
+
+    Raises:
+        UserError: the JSON is broken.
+    """
+    if _GPUSTAT_JSON.match(text) is None:
+        lines = _GPUSTAT.finditer(texts.squeezed(text))
+        return of_gpus(sampled(each["index"], each.groupdict()) for each in lines)
+    return of_gpus(texts.from_json(text, "gpustat", _queried))
+
+
+def _queried(data: Any) -> list[GpuSample]:
+    return [
+        sampled(gpu["index"], {_QUERY[key]: str(value) for key, value in gpu.items()
+                               if key in _QUERY and value is not None})
+        for gpu in data["gpus"]
+    ]  # fmt: skip
 
 
 def is_nvitop(text: str) -> bool:

@@ -17,8 +17,12 @@ _PROCESSORS = re.compile(r"^[ \t]{0,80}avg-cpu: +(%user [^\n]*)$", re.MULTILINE)
 _DRIVES = re.compile(r"^[ \t]{0,80}Device:? ([^\n]*)$", re.MULTILINE)
 _SAR = re.compile(r"^(?:CPU|DEV) +((?:%user|%usr|tps) [^\n]*)$", re.MULTILINE)
 _TIME = re.compile(r"^\d\d:\d\d:\d\d(?: [AP]M)? +", re.MULTILINE)
-_FREE = re.compile(r"^[ \t]{1,80}total +used +free +shared\b[^\n]*$", re.MULTILINE)
-_FREE_ROW = re.compile(r"^[ \t]{0,80}(?:Mem|메모리) ?: +([^\n]*)$", re.MULTILINE)
+_FREE = re.compile(
+    r"^[ \t]{1,80}(?P<heading>[^\d\n:]{10,200})\n[ \t]{0,80}(?:Mem|메모리) ?: +(?P<row>\d[^\n]*)$",
+    re.MULTILINE,
+)
+"""The heading, in any language, and the row of the memory."""
+_JSON = re.compile(r"\s*\{\s{0,80}\"sysstat\":")
 _PASSIVE = re.compile(r"loop|ram|zram|sr\d|fd\d|dm-|md\d")
 """Devices that are not drives, or stand for drives that are listed themselves."""
 _READ = {"rkB/s": KIB, "kB_read/s": KIB, "rMB/s": MIB, "MB_read/s": MIB, "rsec/s": 512,
@@ -29,6 +33,8 @@ LEAST_MEMORY = 512 * MIB
 
 Row = dict[str, float]
 """A line's numbers by their columns."""
+Report = list[tuple[str, Row]]
+"""The lines under a heading, with the word before each."""
 
 
 def is_vmstat(text: str) -> bool:
@@ -57,25 +63,28 @@ def read_vmstat(text: str) -> Found:
 
 
 def is_iostat(text: str) -> bool:
-    """Return whether there is a table of ``iostat``."""
-    return any("/s" in each[0] for each in _DRIVES.finditer(text))
+    """Return whether there is a table of ``iostat``, or its JSON."""
+    return _JSON.match(text) is not None or any("/s" in each[0] for each in _DRIVES.finditer(text))
 
 
 def read_iostat(text: str) -> Found:
     """Return the means of ``iostat``'s reports.
 
     Raises:
-        UserError: there is a heading and no line of numbers.
+        UserError: there is a heading and no line of numbers, or broken JSON.
     """
+    if _JSON.match(text) is None:
+        loads, drives_ = _reports(text, _PROCESSORS), _reports(text, _DRIVES, labelled=True)
+    else:
+        loads, drives_ = texts.from_json(text, "iostat", _of_json)
     every = [
         row
-        for report in _reports(text, _PROCESSORS)
+        for report in loads
         for _, row in report[:1]
         if {"%idle", "%iowait"} <= set(row) and all(0 <= each <= 100 for each in row.values())
     ]
     each_drives = [
-        [row for device, row in report if not _PASSIVE.match(device)]
-        for report in _reports(text, _DRIVES, labelled=True)
+        [row for device, row in report if not _PASSIVE.match(device)] for report in drives_
     ]
     processors, drives = _after_boot(every), _after_boot(list(filter(None, each_drives)))
     if not processors and not drives:
@@ -91,6 +100,20 @@ def read_iostat(text: str) -> Found:
         "read_bytes_s": _mean(read) if read else None,
     }  # fmt: skip
     return _host("iostat", max(len(every), len(each_drives)), host, *([] if busy else ["no-busy"]))
+
+
+def _of_json(data: Any) -> tuple[list[Report], list[Report]]:
+    """Return the reports of ``iostat -o JSON``, whose names lack the tables' per cent signs."""
+    every = data["sysstat"]["hosts"][0]["statistics"]
+    loads = [[("", {f"%{name}": float(value) for name, value in one["avg-cpu"].items()})]
+             for one in every if "avg-cpu" in one]  # fmt: skip
+    drives = [
+        [(one["disk_device"], {("%util" if name == "util" else name): float(value)
+                               for name, value in one.items() if name != "disk_device"})
+         for one in report["disk"]]
+        for report in every if "disk" in report
+    ]  # fmt: skip
+    return loads, drives
 
 
 def _processors(rows: list[Row]) -> dict[str, Any]:
@@ -136,7 +159,7 @@ def read_sar(text: str) -> Found:
 
 def is_free(text: str) -> bool:
     """Return whether there is a table of ``free``."""
-    return _FREE.search(text) is not None and _FREE_ROW.search(text) is not None
+    return _FREE.search(text) is not None
 
 
 def read_free(text: str) -> Found:
@@ -145,16 +168,18 @@ def read_free(text: str) -> Found:
     Raises:
         UserError: the row of the memory holds no sizes.
     """
-    heading = _FREE.search(text)
-    names = heading[0].split() if heading is not None else []
-    rows = [dict(zip(names, each[1].split(), strict=False)) for each in _FREE_ROW.finditer(text)]
-    total = _memory(rows[-1].get("total", "")) if rows else None
+    reports = list(_FREE.finditer(text))
+    rows = [each["row"].split() for each in reports]
+    total = _memory(rows[-1][0]) if rows else None
     if total is None:
         raise UserError.of("diagnose.file.no-rows")
-    if all(row.get("total", "").isdigit() for row in rows) and total < LEAST_MEMORY:
+    if all(row[0].isdigit() for row in rows) and total < LEAST_MEMORY:
         # -m and -g print plain numbers: nothing in the text tells which unit it was.
         return Found((), (Message.of("diagnose.file.free-unit"),))
-    available = [size for row in rows if (size := _memory(row.get("available", ""))) is not None]
+    # Up to procps 3.2 the last column is "cached".
+    last = [row[-1] for row, each in zip(rows, reports, strict=True)
+            if len(row) > 5 and not each["heading"].rstrip().endswith("cached")]  # fmt: skip
+    available = [size for word in last if (size := _memory(word)) is not None]
     host = {"memory_total_bytes": total, "memory_available_bytes": min(available, default=None)}
     took = Message.of("diagnose.file.reports", tool="free", count=len(rows))
     missed = Message.of("diagnose.file.no-step-times")
@@ -166,12 +191,10 @@ def _memory(word: str) -> float | None:
     return texts.size(f"{word}KiB" if word.isdigit() else word)
 
 
-def _reports(
-    text: str, heading: re.Pattern[str], *, labelled: bool = False
-) -> list[list[tuple[str, Row]]]:
+def _reports(text: str, heading: re.Pattern[str], *, labelled: bool = False) -> list[Report]:
     """Return the lines under each heading whose numbers fit it, with the word before them."""
     names: list[str] = []
-    reports: list[list[tuple[str, Row]]] = []
+    reports: list[Report] = []
     for line in text.splitlines():
         if (found := heading.match(line)) is not None:
             names = found[1].split()

@@ -71,7 +71,10 @@ _AT = re.compile(
     re.IGNORECASE,
 )
 """The step that a line is about."""
-
+_CLOCK = re.compile(
+    r"\"current_steps\": ?(\d{1,9}),[^\n]{0,400}\"elapsed_time\": ?"
+    r"\"(?:(\d{1,3}) days?, )?(\d{1,2}):(\d\d):(\d\d)\""
+)
 _OF_MORE = re.compile(
     r"\b(epoch|total|elapsed|training|wall|eval\w*|val\w*|test|compile|remaining|run|all)[ _-]$",
     re.IGNORECASE,
@@ -97,6 +100,8 @@ _LOSS = re.compile(r"\bloss[\"']?[ :=]{1,5}[\"']?\d", re.IGNORECASE)
 _MILLISECONDS = re.compile(r"ms(?!g)|_microstep|^(?:fwd|bwd)|^step$")
 """Megatron's and DeepSpeed's timers count them, also where no unit says so."""
 _MICROSECONDS = re.compile(r"us|µs")
+ERROR = Message.of("diagnose.file.log-error")
+"""What is missed of a log that ends in an error."""
 MOST_SECONDS = 86_400.0
 """Of a step; assumed: a day."""
 MOST_LINES = 1_000_000
@@ -197,6 +202,7 @@ def _steps(lines: list[Line]) -> int:
 
 
 def _lines(text: str) -> Iterator[Line]:
+    yield from _by_clock(text)
     whole_steps = "| fwd: " in text  # DeepSpeed, which prints them and each micro-step
     for line in text.splitlines()[:MOST_LINES]:
         if (
@@ -221,6 +227,17 @@ def _lines(text: str) -> Iterator[Line]:
         if values:
             at = _AT.search(line)
             yield Line(int(next(filter(None, at.groups()))) if at else None, values)
+
+
+def _by_clock(text: str) -> Iterator[Line]:
+    """Yield LLaMA-Factory's lines, whose steps take what passes from one to the next."""
+    at = []
+    for found in _CLOCK.finditer(text):
+        step, days, hours, minutes, seconds = (int(each or 0) for each in found.groups())
+        at.append((step, ((days * 24 + hours) * 60 + minutes) * 60 + seconds))
+    for (first, then), (last, now) in pairwise(at):
+        if last > first and now > then:
+            yield Line(last, {"step": (now - then) / (last - first)})
 
 
 def _take(values: Values, quantity: Quantity, word: str, unit: str) -> None:

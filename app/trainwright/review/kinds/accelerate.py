@@ -4,6 +4,7 @@ from trainwright.review.kinds.kind import (
     Key,
     Kind,
     among,
+    at_least_one,
     back,
     key,
     names,
@@ -66,7 +67,7 @@ ACCELERATE = Kind(
         "deepspeed_config.offload_param_device": Key(
             "offload_params", lambda value: value in ("cpu", "nvme") or None
         ),
-        "deepspeed_config.gradient_accumulation_steps": key("accumulation", whole),
+        "deepspeed_config.gradient_accumulation_steps": key("accumulation", at_least_one),
         "deepspeed_config.deepspeed_config_file": Key("deepspeed", word),
         "dynamo_config.dynamo_backend": Key(
             "compile", lambda value: str(value).lower() not in ("no", "none", "false", "eager")

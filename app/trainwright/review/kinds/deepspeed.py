@@ -56,6 +56,8 @@ DEEPSPEED = Kind(
         "fp16.enabled": Key("precision", _on("fp16-mixed"), lambda v: v == "fp16-mixed"),
         "optimizer.type": Key("deepspeed_optimizer", _optimizer),
         "optimizer.params.lr": key("learning_rate", _auto(positive)),
+        "optimizer.params.weight_decay": Key("weight_decay", _auto(real)),
+        "gradient_clipping": Key("clipping", _auto(real)),
         "scheduler.params.warmup_num_steps": key("warmup", _auto(real)),
         "zero_optimization.stage": Key("strategy", _stage),
         "zero_optimization.reduce_bucket_size": key("bucket_size", _auto(whole)),

@@ -8,6 +8,7 @@ from trainwright.review.kinds.kind import (
     Key,
     Kind,
     among,
+    at_least_one,
     back,
     count,
     key,
@@ -61,9 +62,15 @@ def strategy(value: object) -> str | None:
 _IN_BF16 = {"bf16-mixed": True, "fp16-mixed": False, "fp32": False, "tf32": False}.__getitem__
 _IN_FP16 = {"fp16-mixed": True, "bf16-mixed": False, "fp32": False, "tf32": False}.__getitem__
 """Write autocast's switches; weights that train in 16 bits are not theirs to say."""
+_SCHEDULES = (
+    *("linear", "cosine", "cosine_with_restarts", "polynomial", "constant", "constant_with_warmup"),
+    *("inverse_sqrt", "reduce_lr_on_plateau", "cosine_with_min_lr", "cosine_warmup_with_min_lr"),
+    *("warmup_stable_decay", "greedy"),
+)
+"""``trainer_utils.py``, SchedulerType (transformers 5.24)."""
 TRAINING: dict[str, Key | tuple[Key, ...]] = {
-    "per_device_train_batch_size": key("micro_batch", whole),
-    "gradient_accumulation_steps": key("accumulation", whole),
+    "per_device_train_batch_size": key("micro_batch", at_least_one),
+    "gradient_accumulation_steps": key("accumulation", at_least_one),
     "bf16": Key("precision", where("bf16-mixed"), _IN_BF16),
     "fp16": Key("precision", where("fp16-mixed"), _IN_FP16),
     "tf32": Key("tf32", truth),
@@ -80,6 +87,9 @@ TRAINING: dict[str, Key | tuple[Key, ...]] = {
     "dataloader_persistent_workers": key("persistent_workers", truth),
     "torch_compile": key("compile", truth),
     "learning_rate": key("learning_rate", positive),
+    "weight_decay": Key("weight_decay", real),
+    "max_grad_norm": Key("clipping", real),
+    "lr_scheduler_type": Key("schedule", among(dict.fromkeys(_SCHEDULES, True))),
     "warmup_steps": key("warmup", real),
     "num_train_epochs": key("epochs", positive),
     "max_steps": key("max_steps", whole),
@@ -199,7 +209,7 @@ MODEL = {
     "attn_implementation": Key("attention", among(ATTENTION)),
     "use_flash_attention_2": Key("attention", where("flash")),
     "use_peft": Key("adapter", where("lora"), {"lora": True, "none": False}.__getitem__),
-    "lora_r": key("rank", whole),
+    "lora_r": key("rank", at_least_one),
     "lora_alpha": key("alpha", positive),
     "lora_dropout": key("dropout", real),
     "lora_target_modules": Key("targets", names),
@@ -267,7 +277,11 @@ def _trl(
         moved=_TRL_MOVED,
         open=_KWARGS,
         extended=True,
-        exclusive=(*_EXCLUSIVE, ("generation_batch_size", "steps_per_generation")),
+        exclusive=(
+            *_EXCLUSIVE,
+            ("generation_batch_size", "steps_per_generation"),
+            ("precompute_ref_log_probs", "sync_ref_model"),
+        ),
         gone_values=_GONE_VALUES,
         recipe="trl-sft",
     )

@@ -44,6 +44,8 @@ class Kind:
     whole file."""
     strict: bool = True
     """Whether the tool refuses a key that it does not know; else it ignores it."""
+    complete: bool = False
+    """Whether ``keys`` and ``open`` name all that the tool takes, and it refuses others."""
     extended: bool = False
     """Whether scripts of its users declare keys of their own beside the tool's."""
     traced: bool = False
@@ -90,6 +92,14 @@ def whole(value: Any) -> int | None:
     if number != int(number):
         raise ValueError(value)
     return int(number) if number > 0 else None
+
+
+def at_least_one(value: Any) -> int | None:
+    """Return a whole number of at least 1, of what no tool runs without."""
+    number = whole(value)
+    if number is None and isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise ValueError(value)
+    return number
 
 
 def count(value: Any) -> int | None:

@@ -8,6 +8,7 @@ from trainwright.review.kinds.kind import (
     Key,
     Kind,
     among,
+    at_least_one,
     count,
     key,
     names,
@@ -139,14 +140,14 @@ _MODEL: Mapping[str, Key | tuple[Key, ...]] = {
     "torch_compile": key("compile", truth),
     "tf32": Key("tf32", truth),
     "warmup_steps": key("warmup", real),
-    "lora.rank": (key("rank", whole), Key("adapter", lambda _value: "lora")),
+    "lora.rank": (key("rank", at_least_one), Key("adapter", lambda _value: "lora")),
     "lora.alpha": key("alpha", positive),
     "lora.dropout": key("dropout", real),
     "lora.targets": Key("targets", lambda value: names(value) or None),
     "lora.variant": Key("variant", lambda value: None if value == "lora" else word(value)),
 }
 _DATA: Mapping[str, Key] = {
-    "batch_size": key("micro_batch", whole),
+    "batch_size": key("micro_batch", at_least_one),
     "num_workers": key("num_workers", count),
     "prefetch_factor": key("prefetch_factor", whole),
     "pin_memory": key("pin_memory", truth),
@@ -187,7 +188,7 @@ LIGHTNING = Kind(
             Key("tensor", lambda value: _degree(value, "tensor_parallel_size")),
             Key("shard", lambda value: _degree(value, "data_parallel_size")),
         ),
-        "trainer.accumulate_grad_batches": key("accumulation", whole),
+        "trainer.accumulate_grad_batches": key("accumulation", at_least_one),
         "trainer.max_epochs": key("epochs", positive),
         "trainer.max_steps": key("max_steps", whole),
         **dict(_in_both_forms()),
@@ -223,7 +224,8 @@ LIGHTNING = Kind(
     # accelerator_connector.py of 2.0: strategies are not accelerators, and DP is gone.
     gone_values={
         "trainer.accelerator": dict.fromkeys(("ddp", "ddp_spawn", "ddp2", "dp"), "gpu"),
-        "trainer.strategy": dict.fromkeys(("dp", "ddp2"), "ddp"),
+        "trainer.strategy": dict.fromkeys(("dp", "ddp2", "horovod", "bagua"), "ddp")
+        | dict.fromkeys(("ddp_sharded", "ddp_sharded_spawn", "fsdp_native"), "fsdp"),
     },
     open=(
         *("model", "data", "optimizer", "lr_scheduler", "seed_everything", "ckpt_path", "fit"),

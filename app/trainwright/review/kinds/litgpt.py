@@ -2,7 +2,18 @@
 
 from typing import Any
 
-from trainwright.review.kinds.kind import Key, Kind, among, count, key, positive, real, where, whole
+from trainwright.review.kinds.kind import (
+    Key,
+    Kind,
+    among,
+    at_least_one,
+    count,
+    key,
+    positive,
+    real,
+    where,
+    whole,
+)
 from trainwright.review.kinds.lightning import PRECISION
 
 QUANTIZED = {"nf4": "nf4", "nf4-dq": "nf4", "fp4": "fp4", "fp4-dq": "fp4", "int8-training": "int8"}
@@ -23,7 +34,10 @@ LITGPT = Kind(
         "quantize": Key("quantization", among(QUANTIZED)),
         "devices": Key("devices", lambda value: None if value == "auto" else whole(value)),
         "num_nodes": key("nodes", whole),
-        "lora_r": (key("rank", whole), Key("adapter", lambda value: "lora" if value else None)),
+        "lora_r": (
+            key("rank", at_least_one),
+            Key("adapter", lambda value: "lora" if value else None),
+        ),
         "lora_query": Key("query_targets", where(("q_proj",), ())),
         "lora_key": Key("key_targets", where(("k_proj",), ())),
         "lora_value": Key("value_targets", where(("v_proj",), ())),
@@ -33,7 +47,7 @@ LITGPT = Kind(
         "lora_alpha": key("alpha", positive),
         "lora_dropout": key("dropout", real),
         "train.global_batch_size": key("global_batch", whole),
-        "train.micro_batch_size": key("micro_batch", whole),
+        "train.micro_batch_size": key("micro_batch", at_least_one),
         "train.max_seq_length": key("length", whole),
         "train.lr_warmup_steps": key("warmup", real),
         "train.epochs": key("epochs", positive),

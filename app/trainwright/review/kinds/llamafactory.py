@@ -6,6 +6,7 @@ from trainwright.review.kinds.kind import (
     Key,
     Kind,
     among,
+    at_least_one,
     back,
     key,
     names,
@@ -31,7 +32,7 @@ LLAMAFACTORY = Kind(
         "stage": Key("objective", among(OBJECTIVES)),
         "finetuning_type": Key("adapter", among(ADAPTERS), back(ADAPTERS)),
         # hparams/finetuning_args.py, __post_init__: alpha is twice the rank where nobody says it.
-        "lora_rank": (key("rank", whole), Key("usual_alpha", lambda value: 2 * int(value))),
+        "lora_rank": (key("rank", at_least_one), Key("usual_alpha", lambda value: 2 * int(value))),
         "lora_alpha": key("alpha", positive),
         "lora_dropout": key("dropout", real),
         "lora_target": Key("targets", names),

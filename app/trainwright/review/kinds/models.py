@@ -7,6 +7,7 @@ from trainwright.review.kinds.kind import (
     Key,
     Kind,
     among,
+    at_least_one,
     key,
     names,
     positive,
@@ -77,7 +78,7 @@ PEFT = Kind(
                 }
             ),
         ),
-        "r": key("rank", whole),
+        "r": key("rank", at_least_one),
         "lora_alpha": key("alpha", positive),
         "lora_dropout": key("dropout", real),
         "target_modules": Key("targets", names),

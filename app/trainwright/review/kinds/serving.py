@@ -167,6 +167,7 @@ MODELFILE = Kind(
         "PARAMETER.numa": None,
     },
     strict=False,
+    complete=True,
 )
 
 

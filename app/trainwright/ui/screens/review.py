@@ -109,8 +109,10 @@ class ReviewScreen(Scroll):
 
     def _show_review(self, found: Review) -> None:
         self._results.addWidget(self._verdict(found))
+        above = found.undecided or found.wider  # it is the line above all
+        others = [one for one in found.findings if not self._complete or one.message != above]
         for level in ("error", "risk"):
-            if each := [one for one in found.findings if one.level == level]:
+            if each := [one for one in others if one.level == level]:
                 self._results.addWidget(_findings(level, each))
         offers = reviews.offers(found)
         for level in ("way", "gain"):
@@ -148,7 +150,9 @@ class ReviewScreen(Scroll):
             strip.label.tell(Message.of("ui.review.completing"))
         elif found.report is None:
             strip = Strip("info", "na")
-            strip.label.tell(found.unestimated or Message.of("review.no-model"))
+            why = found.unestimated or Message.of("review.no-model")
+            unnamed = why.id == "review.no-model"
+            strip.label.tell(Message.of("ui.review.no-model") if unnamed else why)
         elif found.undecided is not None:
             strip = Strip("warning-fill", "tight")
             strip.label.tell(found.undecided)
@@ -269,7 +273,7 @@ def _effect(one: Finding, *, trains: bool) -> str:
     parts = []
     if one.gain is not None:
         parts.append(f"{'+' if one.gain >= 0 else '−'}{percent(abs(one.gain))}")
-    if one.memory_bytes is not None:
+    if one.memory_bytes:
         parts.append(f"{'+' if one.memory_bytes >= 0 else '−'}{gib(abs(one.memory_bytes))}")
     parts.append(say(what_becomes(one.effect, trains=trains)))
     return " · ".join(parts)
