@@ -1,5 +1,8 @@
 """Places: a few by what people come for, each with one name everywhere."""
 
+import subprocess
+import sys
+
 import pytest
 from walk import spin
 
@@ -54,3 +57,21 @@ def test_an_alert_is_seen_while_its_place_is_not_listed(opened):
     assert window.rail.state_of("computer") == "hot"
     window.go("monitor")
     assert window.rail.state_of("computer") == ""
+
+
+PROGRAM = """
+import sys
+from trainwright.ui import places, warming
+
+for _ in warming._steps():
+    pass
+before = set(sys.modules)
+for name in places.ALL:
+    __import__(f"trainwright.ui.screens.{name}")
+print(sorted(set(sys.modules) - before), "torch" in sys.modules)
+"""
+
+
+def test_what_places_need_is_loaded_beforehand_and_torch_never():
+    ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
+    assert ran.stdout.split("\n")[0] == "[] False", ran.stderr

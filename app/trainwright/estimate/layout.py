@@ -24,6 +24,7 @@ from trainwright.profile.expand import (
 )
 from trainwright.profile.kept import KEPT
 from trainwright.profile.profile import PHASES, Profile, evaluate
+from trainwright.workload import FullSettings
 
 __all__ = ["TERM", "TERMS", "Layout", "inference_layout", "training_layout"]
 
@@ -184,3 +185,13 @@ def _with_buckets(layout: Layout, event: int) -> Layout:
     if not total:
         return layout
     return inserted(layout, [Insert(event, (bucket,) * full + last, "buckets", lasts=True)])
+
+
+def loop_of(settings: FullSettings) -> Loop:
+    """Return what the plan's loop holds longer than the step needs."""
+    return Loop(
+        settings.output_kept,
+        settings.gradients_cleared,
+        settings.loss_in_model,
+        writes=settings.generation == "transformers",
+    )

@@ -13,8 +13,7 @@ from trainwright.estimate.breakdown import Curve, curve
 from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.ceiling import Ceiling, ceiling
 from trainwright.estimate.cuda import Device
-from trainwright.estimate.layout import Engine, Layout, inference_layout, training_layout
-from trainwright.estimate.loops import loop_of
+from trainwright.estimate.layout import Engine, Layout, inference_layout, loop_of, training_layout
 from trainwright.estimate.offload import pinned_bytes
 from trainwright.estimate.outside import bytes_outside, host_memory, outside, paged_state
 from trainwright.estimate.replays import Point, Run, run_at

@@ -1,8 +1,17 @@
 """What a run costs, by hand from the published tariff; and when buying is cheaper than renting."""
 
+import importlib
+
 import pytest
 
+from trainwright.advise.choose import STORED
+from trainwright.build import Request, Wishes, money
 from trainwright.build.cost import break_even_hours, krw_bill, ownership, run_cost
+from trainwright.build.offers import Market
+from trainwright.build.speeds import Speeds
+from trainwright.build.works import works_of
+from trainwright.data import resources
+from trainwright.plan import file
 
 
 @pytest.mark.parametrize(
@@ -50,3 +59,22 @@ def test_buying_beats_renting_after_the_hours_that_save_its_price() -> None:
 
 def test_owning_costs_parts_and_energy_less_what_they_are_sold_for() -> None:
     assert ownership(3000, 0.10, 5000, resale=800) == pytest.approx(2700)
+
+
+search = importlib.import_module("trainwright.build.search")
+
+
+@pytest.mark.parametrize("example", ["gpt2-rtx4070", "resnet50-rtx3060"])
+def test_several_cards_are_never_faster_cheaper_or_thriftier_than_one_says(example: str) -> None:
+    plan = file.read(resources("examples", f"{example}.plan.yaml"))
+    request = Request(plan, money("8000USD"), Wishes(used=True))
+    works, run = works_of(request, [Speeds(plan, STORED)])
+    found = search._Search(request, Market.of(request), works, run)
+    several = [choice for choice in found._choices() if choice.work is None]
+    timed = ((choice, found._timed(choice)) for choice in several)
+    known = [(bound.least, real.least) for bound, real in timed if real is not None]
+    assert len(known) > 50
+    for bound, real in known:
+        assert real.seconds >= bound.seconds * (1 - 1e-9)
+        assert real.cost >= bound.cost * (1 - 1e-9)
+        assert real.watts >= bound.watts * (1 - 1e-9)
