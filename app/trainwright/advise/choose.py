@@ -162,7 +162,8 @@ def _wanted(plan: Plan, advice: Advice) -> Iterator[tuple[str, Plan]]:
     skipped = (note for note in advice.notes if note.id == "advise.not-considered")
     if any(_CHANNELS_LAST in note.values["values"] for note in skipped):
         yield "channels_last", _with_settings(plan, channels_last=True)
-    if plan.settings.recipe is not None and plan.settings.checkpointing is None:
+    by_recipe = plan.settings.recipe is not None or plan.workload.objective is not None
+    if by_recipe and plan.settings.checkpointing is None:
         for level in ("none", "full"):
             yield f"checkpointing: {level}", _with_settings(plan, checkpointing=level)
     if not advice.choices:

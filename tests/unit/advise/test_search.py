@@ -314,3 +314,27 @@ def test_what_is_short_is_that_of_the_leanest_step_at_hand() -> None:
     smallest = Search(plan, facts, replace(STORED, find=whole_loss)).smallest
     assert smallest is not None
     assert smallest.checkpointing == "full"
+
+
+@pytest.mark.parametrize("gpus", [1, 2])
+@pytest.mark.parametrize("recipe", ["llama-factory", "trl-sft"])
+def test_a_step_that_was_not_traced_hides_none_below_it(
+    make_case: Any, recipe: str, gpus: int
+) -> None:
+    """A recipe's plain step is another structure than its checkpointed one."""
+    case = make_case(settings={"recipe": recipe}, count=gpus)
+
+    def checkpointed(plan: Plan, facts: Facts, asked: FullSettings) -> Any:
+        known = asked.checkpointing != "none"
+        return case.sources.find(plan, facts, asked) if known else None
+
+    partly = advise(case.plan, case.facts, sources=replace(case.sources, find=checkpointed))
+    whole = Search(case.plan, case.facts, case.sources)
+    best = [next(whole.best(whole.holding(checkpointing=one))) for one in ("every-8", "full")]
+    first = partly.choices[0]
+    assert first.settings.checkpointing != "none"
+    step = first.estimate.time.step_seconds
+    assert step is not None
+    assert step.value <= min(timed.seconds for timed, _ in best)
+    (note,) = (note for note in partly.notes if note.id == "advise.not-considered")
+    assert [value.values["value"] for value in note.values["values"]] == ["none"]
