@@ -90,3 +90,5 @@ class Advice:
     """Settings that were compared; 0 where the first choice alone was asked for."""
     short_by_bytes: float | None = field(default=None)
     """Where nothing fits: what the smallest settings lack on the device at p95."""
+    unplanned: tuple[Message, ...] = ()
+    """Where nothing fits: what would do and cannot be planned yet; to be read before ways out."""

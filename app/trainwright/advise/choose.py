@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from math import inf
 
-from trainwright.advise import learning_rate, loading, pareto, relax, space, waiting
+from trainwright.advise import learning_rate, loading, pareto, relax, space, unplanned, waiting
 from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, untimed_reasons
@@ -74,6 +74,7 @@ def advise(
             notes=(*hints, *relax.uncompared(search), *_not_considered(search, obeying=False)),
             considered=search.considered,
             short_by_bytes=relax.shortage(search),
+            unplanned=tuple(unplanned.sharding(search)),
         )
     if alone:
         return Advice((_choice(search, *first),), (), (), (), considered=0)

@@ -24,7 +24,7 @@ def as_json(advice: Advice, language: Language = "en") -> dict[str, Any]:
         "ways": [_way(way, language) for way in advice.nothing_fits],
         "short_by_bytes": advice.short_by_bytes,
         "considered": advice.considered,
-        "notes": [render(note, language) for note in advice.notes],
+        "notes": [render(note, language) for note in (*advice.unplanned, *advice.notes)],
     }
 
 

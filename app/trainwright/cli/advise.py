@@ -109,6 +109,9 @@ def show_ways_out(screen: "Screen", plan: Plan, advice: Advice) -> None:
     screen.say("cli.advise.nothing-fits", "bold red", name=plan.name)
     if advice.short_by_bytes:
         screen.say("cli.advise.short-by", short=advice.short_by_bytes)
+    for message in advice.unplanned:
+        screen.line()
+        screen.line(message)
     if advice.nothing_fits:
         screen.line()
         screen.say("cli.advise.ways-out", "bold")

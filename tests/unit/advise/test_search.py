@@ -322,7 +322,8 @@ def test_a_step_that_was_not_traced_hides_none_below_it(
     make_case: Any, recipe: str, gpus: int
 ) -> None:
     """A recipe's plain step is another structure than its checkpointed one."""
-    case = make_case(settings={"recipe": recipe}, count=gpus)
+    strategy = {1: "single", 2: "ddp"}[gpus]
+    case = make_case(settings={"recipe": recipe, "strategy": strategy}, count=gpus)
 
     def checkpointed(plan: Plan, facts: Facts, asked: FullSettings) -> Any:
         known = asked.checkpointing != "none"
@@ -330,11 +331,10 @@ def test_a_step_that_was_not_traced_hides_none_below_it(
 
     partly = advise(case.plan, case.facts, sources=replace(case.sources, find=checkpointed))
     whole = Search(case.plan, case.facts, case.sources)
-    best = [next(whole.best(whole.holding(checkpointing=one))) for one in ("every-8", "full")]
-    first = partly.choices[0]
-    assert first.settings.checkpointing != "none"
-    step = first.estimate.time.step_seconds
-    assert step is not None
-    assert step.value <= min(timed.seconds for timed, _ in best)
+    held = (whole.holding(checkpointing=one) for one in ("every-8", "full"))
+    best = min((next(whole.best(walk))[0] for walk in held), key=lambda one: one.seconds)
+    chosen, first = whole.settings(best.candidate), partly.choices[0].settings
+    for key in ("checkpointing", "micro_batch", "precision", "optimizer"):
+        assert getattr(first, key) == getattr(chosen, key)
     (note,) = (note for note in partly.notes if note.id == "advise.not-considered")
-    assert [value.values["value"] for value in note.values["values"]] == ["none"]
+    assert "none" in [value.values["value"] for value in note.values["values"]]

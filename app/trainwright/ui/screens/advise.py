@@ -124,6 +124,8 @@ class AdviseScreen(Scroll):
         else:
             strip.label.tell(Message.of("ui.fit.nothing"))
         self._list.addWidget(strip)
+        for message in advice.unplanned:
+            self._list.addWidget(Label(message, wrap=True))
         if advice.nothing_fits:
             self._list.addWidget(Heading(Message.of("ui.advise.relax")))
         for relaxation in advice.nothing_fits:
