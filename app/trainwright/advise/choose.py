@@ -5,7 +5,16 @@ from dataclasses import replace
 from itertools import islice
 from math import inf
 
-from trainwright.advise import learning_rate, loading, pareto, relax, space, unplanned, waiting
+from trainwright.advise import (
+    experts,
+    learning_rate,
+    loading,
+    pareto,
+    relax,
+    space,
+    unplanned,
+    waiting,
+)
 from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, untimed_reasons
@@ -111,7 +120,7 @@ def worth_tracing(
     """Yield (what, what must be traced) before the advice can compare it, where that may help.
 
     Weights shared out, convolutions in channels last, a recipe's step with and without
-    checkpointing, and adapters or fewer bits where nothing fits.
+    checkpointing, and adapters or fewer bits, also of experts, where nothing fits.
     """
     for what, one in _wanted(plan, advice):
         try:
@@ -170,6 +179,7 @@ def _wanted(plan: Plan, advice: Advice) -> Iterator[tuple[str, Plan]]:
     if not advice.choices:
         yield from _one_sample(shared or plan)
         yield from ((one.workload.task, one) for one in relax.smaller_tasks(plan))
+        yield from (("separate_experts", one) for one in experts.apart(plan))
 
 
 def _one_sample(plan: Plan) -> Iterator[tuple[str, Plan]]:
