@@ -5,16 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from math import inf
 
-from trainwright.advise import (
-    experts,
-    learning_rate,
-    loading,
-    pareto,
-    relax,
-    space,
-    unplanned,
-    waiting,
-)
+from trainwright.advise import experts, learning_rate, loading, pareto, relax, space, waiting
 from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, untimed_reasons
@@ -23,6 +14,7 @@ from trainwright.advise.sharing import sharded
 from trainwright.advise.splitting import split, splittings
 from trainwright.advise.staging import WORTH_STAGES, staged, stagings
 from trainwright.advise.taking import with_settings
+from trainwright.advise.unplanned import unplanned_sharding
 from trainwright.advise.walk import Timed
 from trainwright.estimate import fp8
 from trainwright.estimate.optimizers import traced_as
@@ -83,7 +75,7 @@ def advise(
             notes=(*hints, *relax.uncompared(search), *_not_considered(search, obeying=False)),
             considered=search.considered,
             short_by_bytes=relax.shortage(search),
-            unplanned=tuple(unplanned.sharding(search)),
+            unplanned=tuple(unplanned_sharding(search)),
         )
     if alone:
         return Advice((_choice(search, *first),), (), (), (), considered=0)

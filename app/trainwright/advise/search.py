@@ -168,24 +168,22 @@ class Search:
             len(alike) * walk.below_each(point.checkpointing)
             for effect in Effect
             for group in walk.roots(effect)
-            for alike in _by_structure(group)
-            for point in walk.without_moves(alike[0])
-            if self.profile(point) is not None
+            for alike, point in self._known(group)
         )
 
     def compares(self, group: Sequence[Candidate]) -> bool:
         """Return whether any point at or below those of a group, which differ in the batch, counts.
 
-        What saves memory may be of another structure, whose profile is at hand where none of the
-        plain step is.
+        What saves memory may be of another structure, known where that of the plain step is not.
         """
-        points = self.obedient.space.without_moves
-        known = [
-            self.profile(point) is not None
-            for alike in _by_structure(group)
-            for point in points(alike[0])
-        ]
-        return any(known)
+        return bool([*self._known(group)])
+
+    def _known(self, group: Sequence[Candidate]) -> Iterator[tuple[Sequence[Candidate], Candidate]]:
+        """Yield roots of one structure with each point below one of them that has a profile."""
+        for alike in structure.by_structure(group):
+            for point in self.obedient.space.without_moves(alike[0]):
+                if self.profile(point) is not None:
+                    yield alike, point
 
     def settings(self, candidate: Candidate) -> FullSettings:
         """Return the candidate's settings; what is not searched is the plan's or default."""
@@ -489,13 +487,6 @@ def first(plan: Plan, sources: Sources) -> tuple[Search, Timed, Report] | None:
     for timed, report in search.best(search.preferred):
         return search, timed, report
     return None
-
-
-def _by_structure(group: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
-    """Yield points that differ in the batch by their structure: batch 1 is one of its own."""
-    for alone in (False, True):
-        if alike := [one for one in group if (one.micro_batch == 1) == alone]:
-            yield alike
 
 
 def _use(found: Found) -> float:

@@ -14,10 +14,10 @@ _OF_COPIES = ("buckets", "casts")
 _NAMED = ("precision", "optimizer", "micro_batch", "checkpointing")
 
 
-def sharding(search: Search) -> Iterator[Message]:
+def unplanned_sharding(search: Search) -> Iterator[Message]:
     """Yield what shares of the weights would take where an objective rules them out.
 
-    The least change of the training that does. TRL shares a reference too (trl 1.16, models/utils.py:
+    The least change of the training that does. TRL shares a reference too (trl 1.16, models/utils:
     ``prepare_fsdp``, ``prepare_deepspeed`` with stage 3).
     """
     plan, count = search.plan, search.facts.machine.gpu_count
