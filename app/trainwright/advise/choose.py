@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from math import inf
 
-from trainwright.advise import learning_rate, loading, pareto, relax, space, waiting
+from trainwright.advise import experts, learning_rate, loading, pareto, relax, space, waiting
 from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, untimed_reasons, worth_compiling
@@ -14,6 +14,7 @@ from trainwright.advise.sharing import sharded
 from trainwright.advise.splitting import split, splittings
 from trainwright.advise.staging import WORTH_STAGES, staged, stagings
 from trainwright.advise.taking import with_settings
+from trainwright.advise.unplanned import unplanned_sharding
 from trainwright.advise.walk import Timed
 from trainwright.estimate import fp8
 from trainwright.estimate.optimizers import traced_as
@@ -66,7 +67,7 @@ def advise(
     if first is None:
         ways = relax.relaxations(search, wanted)
         compared = any(way.change.id == relax.SHARES_ASIDE or _shards(way) for way in ways)
-        hints = () if compared else relax.hints(search)
+        hints = (*unplanned_sharding(search), *(() if compared else relax.hints(search)))
         return Advice(
             choices=(),
             pareto=(),
@@ -110,7 +111,7 @@ def worth_tracing(
     """Yield (what, what must be traced) before the advice can compare it, where that may help.
 
     Weights shared out, convolutions in channels last, a recipe's step with and without
-    checkpointing, and adapters or fewer bits where nothing fits.
+    checkpointing, and adapters or fewer bits, also of experts, where nothing fits.
     """
     for what, one in _wanted(plan, advice):
         try:
@@ -162,12 +163,14 @@ def _wanted(plan: Plan, advice: Advice) -> Iterator[tuple[str, Plan]]:
     skipped = (note for note in advice.notes if note.id == "advise.not-considered")
     if any(_CHANNELS_LAST in note.values["values"] for note in skipped):
         yield "channels_last", _with_settings(plan, channels_last=True)
-    if plan.settings.recipe is not None and plan.settings.checkpointing is None:
+    by_recipe = plan.settings.recipe is not None or plan.workload.objective is not None
+    if by_recipe and plan.settings.checkpointing is None:
         for level in ("none", "full"):
             yield f"checkpointing: {level}", _with_settings(plan, checkpointing=level)
     if not advice.choices:
         yield from _one_sample(shared or plan)
         yield from ((one.workload.task, one) for one in relax.smaller_tasks(plan))
+        yield from (("separate_experts", one) for one in experts.apart(plan))
 
 
 def _one_sample(plan: Plan) -> Iterator[tuple[str, Plan]]:

@@ -6,6 +6,7 @@ from itertools import islice
 from math import inf
 from typing import Any
 
+from trainwright.advise import experts
 from trainwright.advise.advice import Relaxation
 from trainwright.advise.reasons import reasons
 from trainwright.advise.search import Search, first
@@ -59,8 +60,9 @@ def relaxations(
     Of those that train differently, another model comes after all that keep the model.
 
     A larger share of the GPU for a serving engine, shares of the weights or activations in system
-    memory, a fixed setting given up, weights in fewer bits or adapters instead of all weights, a
-    shorter sequence, a smaller model of the family, a GPU with more memory: of each the best.
+    memory, a fixed setting given up, weights in fewer bits or adapters instead of all weights,
+    experts in 4 bits, a shorter sequence, a smaller model of the family, a GPU with more memory: of
+    each the best.
     ``wanted`` is asked before each kind, and ends the work.
     """
     steps = (
@@ -70,6 +72,7 @@ def relaxations(
         _without_a_key,
         _fewer_bits,
         _other_task,
+        _experts_apart,
         _shorter,
         _smaller_preset,
         _bigger_gpu,
@@ -414,6 +417,14 @@ def _other_task(search: Search) -> Iterator[Relaxation]:
         if (answer := first(plan, search.sources)) is not None:
             change = Message.of("advise.relax.task", task=task, **_cost(answer[2]))
             yield _way(change, plan, search, answer, _EFFECTS.get((asked, task), Effect.DIFFERENT))
+
+
+def _experts_apart(search: Search) -> Iterator[Relaxation]:
+    """Yield adapters over 4 bits of a mixture whose experts are layers, and packed too."""
+    for plan in experts.apart(search.plan):
+        if (answer := first(plan, search.sources)) is not None:
+            change = Message.of("advise.relax.experts-apart", **_cost(answer[2]))
+            yield _way(change, plan, search, answer, experts.effect(search.plan))
 
 
 def _smaller_preset(search: Search) -> Iterator[Relaxation]:

@@ -164,26 +164,26 @@ class Search:
     def considered(self) -> int:
         """Return how many settings obey the plan, and were compared or need not be."""
         walk = self.obedient.space
-        count = sum(
-            self._at_hand([one for one in group if (one.micro_batch == 1) == alone], loss)
+        return sum(
+            len(alike) * walk.below_each(point.checkpointing)
             for effect in Effect
             for group in walk.roots(effect)
-            for loss in walk.open["cross_entropy"]
-            for alone in (False, True)
+            for alike, point in self._known(group)
         )
-        return count * walk.below_each
-
-    def _at_hand(self, alike: Sequence[Candidate], loss: str) -> int:
-        """Return how many candidates of one structure have a profile: all or none."""
-        known = alike and self.profile(replace(alike[0], cross_entropy=loss)) is not None
-        return len(alike) if known else 0
 
     def compares(self, group: Sequence[Candidate]) -> bool:
-        """Return whether a profile of any of the candidates, which differ in the batch, is there.
+        """Return whether any point at or below those of a group, which differ in the batch, counts.
 
-        The first and the last tell: batch 1 is a structure of its own.
+        What saves memory may be of another structure, known where that of the plain step is not.
         """
-        return any([self.profile(one) is not None for one in (*group[:1], *group[-1:])])
+        return bool([*self._known(group)])
+
+    def _known(self, group: Sequence[Candidate]) -> Iterator[tuple[Sequence[Candidate], Candidate]]:
+        """Yield roots of one structure with each point below one of them that has a profile."""
+        for alike in structure.by_structure(group):
+            for point in self.obedient.space.without_moves(alike[0]):
+                if self.profile(point) is not None:
+                    yield alike, point
 
     def settings(self, candidate: Candidate) -> FullSettings:
         """Return the candidate's settings; what is not searched is the plan's or default."""

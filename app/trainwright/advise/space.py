@@ -365,13 +365,19 @@ class Space:
         values: dict[str, Any] = {key: self.open[key][-1] for key in SAVERS[:-1]}
         return replace(root, **values)
 
-    @property
-    def below_each(self) -> int:
-        """Return how many points stand at and below each with a way to compute the loss."""
-        count = len(self.open["allocator"])
-        moving = [one for one in self.open["checkpointing"] if one not in _MOVES_NOTHING]
-        plain = len(self.open["checkpointing"]) if False in self.open["activation_offload"] else 0
-        return count * (plain + (len(moving) if True in self.open["activation_offload"] else 0))
+    def without_moves(self, root: Candidate) -> Iterator[Candidate]:
+        """Yield a root and the points below it that move nothing, with the first allocator.
+
+        Those that share a way to compute the loss and a checkpointing share a structure.
+        """
+        for loss, level in product(self.open["cross_entropy"], self.open["checkpointing"]):
+            yield replace(root, cross_entropy=loss, checkpointing=level)
+
+    def below_each(self, checkpointing: str) -> int:
+        """Return how many points differ from one with this checkpointing in moves and allocator."""
+        moves = self.open["activation_offload"]
+        possible = [one for one in moves if not (one and checkpointing in _MOVES_NOTHING)]
+        return len(possible) * len(self.open["allocator"])
 
     def has(self, point: Candidate) -> bool:
         """Return whether a point is in the space."""

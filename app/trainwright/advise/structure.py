@@ -1,5 +1,7 @@
 """What of a candidate decides which profile answers, which layout it has, and how long it takes."""
 
+from collections.abc import Iterator, Sequence
+
 from trainwright.advise.space import Candidate
 from trainwright.estimate.optimizers import traced_as, traced_name
 from trainwright.profile.profile import Profile
@@ -16,6 +18,13 @@ def structure(candidate: Candidate, *, alone: bool | None = None) -> tuple[objec
         *(single, traced_as(candidate.optimizer), candidate.strategy in SHARDED),
         *(candidate.cross_entropy, candidate.optimizer_in_backward),
     )
+
+
+def by_structure(group: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
+    """Yield points that differ in the batch in groups: batch 1 is a structure of its own."""
+    for alone in (False, True):
+        if alike := [one for one in group if (one.micro_batch == 1) == alone]:
+            yield alike
 
 
 def structure_of(settings: FullSettings) -> tuple[object, ...]:

@@ -17,7 +17,9 @@ class Weighing(Protocol):
     """What a search knows of a candidate, worked out when it is asked for."""
 
     def compares(self, group: Sequence[Candidate], /) -> bool:
-        """Whether any of the candidates, which differ in the batch, has a profile."""
+        """Whether any of the candidates, which differ in the batch, or any point below has a
+        profile.
+        """
 
     def profile(self, candidate: Candidate, /) -> Profile | None:
         """The profile of its structure; None where it is not at hand."""

@@ -15,11 +15,14 @@ from hypothesis import strategies as st
 
 from trainwright.advise import advise, make_it_fit, with_whole_batch, worth_tracing
 from trainwright.advise.choose import STORED
+from trainwright.advise.experts import apart
+from trainwright.advise.report import as_json
 from trainwright.data import resources
 from trainwright.messages import render
 from trainwright.plan import file
 from trainwright.plan.evaluate import Facts, evaluate, resolve, time_of
 from trainwright.plan.schema import Plan
+from trainwright.profile import store
 from trainwright.workload.settings import MOST_SAMPLES
 
 PAIRS = (
@@ -422,6 +425,61 @@ def test_sharding_is_a_way_out_of_copies_that_the_plan_fixes_and_is_not_hinted_a
     assert way.changes["settings.strategy"] == "fsdp2"
     assert way.effect.name == "SAME"
     assert not [note for note in advice.notes if note.id == "advise.sharding"]
+
+
+@pytest.mark.slow
+def test_where_an_objective_rules_sharding_out_its_need_is_said_before_a_purchase():
+    """Four bytes of weights, four of gradients, eight of AdamW's state, and the reference's four
+    for each of 494 million parameters (Qwen 2.5's report), a quarter of them on each GPU."""
+    pairs = {"task": "full", "effective_batch": 16, "inputs": {"sequence_length": 512}}
+    plan = Plan.model_validate({
+        "trainwright": 1,
+        "model": {"preset": "qwen-2.5-0.5b"},
+        "workload": pairs | {"objective": "dpo", "reference": "model"},
+        "machine": {"gpus": [{"id": "rtx-2060-6gb", "count": 4}]},
+    })  # fmt: skip
+    pending = resolve(plan)
+    store.trace(pending.spec)
+    advice = advise(plan, resolve(plan), top=1)
+    (found,) = advice.first_notes
+    weights = 494e6
+    assert found.id == "advise.sharding-reference"
+    assert 20 * weights / 4 < found.values["need"] < found.values["room"]
+    assert found.values["whole"] - found.values["need"] == pytest.approx(3 * weights, rel=0.02)
+    assert as_json(advice)["notes"][0] == render(found, "en")
+    assert all(way.buys for way in advice.nothing_fits)  # what is read after it
+
+
+@pytest.mark.slow
+def test_a_mixture_whose_experts_are_layers_fits_where_stacked_ones_stay_in_16_bits():
+    """46.7 billion parameters, half a byte each: QLoRA of Mixtral ran on cards of 48 GB (Hugging
+    Face: blog, mixtral), with the transformers of then."""
+    plan = planned("mixtral-8x7b", "qlora", "rtx-6000-ada", 16, {"sequence_length": 1024})
+    facts = resolve(plan)
+    (wanted,) = [one for what, one in worth_tracing(plan, advise(plan, facts, top=1))
+                 if what == "separate_experts"]  # fmt: skip
+    store.trace(wanted.spec)
+    way = advise(plan, facts, top=1).nothing_fits[0]
+    assert way.changes["settings.separate_experts"] is True
+    assert 46.7e9 / 2 < way.estimate.memory.device_used_p95.value < 48e9
+    assert not way.buys
+
+
+@pytest.mark.parametrize(("preset", "changed", "offered"), [
+    ("mixtral-8x7b", {}, True),
+    ("mixtral-8x7b", {"separate_experts": False}, False),
+    ("mixtral-8x7b", {"recipe": "hf-trainer-4.46"}, False),
+    ("gpt-oss-20b", {}, False),
+    ("llama-3.1-8b", {}, False),
+])  # fmt: skip
+def test_experts_as_layers_are_offered_where_the_older_transformers_had_them(
+    preset, changed, offered
+):
+    plan = planned(preset, "lora", "rtx-4090", 16, {"sequence_length": 1024})
+    settings = plan.settings.model_copy(update=changed)
+    found = [*apart(plan.model_copy(update={"settings": settings}))]
+    assert [one.settings.separate_experts for one in found] == ([True] if offered else [])
+    assert all(one.workload.task == "qlora" for one in found)
 
 
 @pytest.mark.parametrize(("batch", "hinted"), [(4, True), (512, False)])

@@ -314,3 +314,27 @@ def test_what_is_short_is_that_of_the_leanest_step_at_hand() -> None:
     smallest = Search(plan, facts, replace(STORED, find=whole_loss)).smallest
     assert smallest is not None
     assert smallest.checkpointing == "full"
+
+
+@pytest.mark.parametrize("gpus", [1, 2])
+@pytest.mark.parametrize("recipe", ["llama-factory", "trl-sft"])
+def test_a_step_that_was_not_traced_hides_none_below_it(
+    make_case: Any, recipe: str, gpus: int
+) -> None:
+    """A recipe's plain step is another structure than its checkpointed one."""
+    strategy = {1: "single", 2: "ddp"}[gpus]
+    case = make_case(settings={"recipe": recipe, "strategy": strategy}, count=gpus)
+
+    def checkpointed(plan: Plan, facts: Facts, asked: FullSettings) -> Any:
+        known = asked.checkpointing != "none"
+        return case.sources.find(plan, facts, asked) if known else None
+
+    partly = advise(case.plan, case.facts, sources=replace(case.sources, find=checkpointed))
+    whole = Search(case.plan, case.facts, case.sources)
+    held = (whole.holding(checkpointing=one) for one in ("every-8", "full"))
+    best = min((next(whole.best(walk))[0] for walk in held), key=lambda one: one.seconds)
+    chosen, first = whole.settings(best.candidate), partly.choices[0].settings
+    for key in ("checkpointing", "micro_batch", "precision", "optimizer"):
+        assert getattr(first, key) == getattr(chosen, key)
+    (note,) = (note for note in partly.notes if note.id == "advise.not-considered")
+    assert "none" in [value.values["value"] for value in note.values["values"]]

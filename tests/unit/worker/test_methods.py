@@ -192,6 +192,19 @@ def test_a_reference_is_held_whole_beside_the_policy_and_not_trained(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("written", [{}, {"prompt": 16}], ids=["dpo", "grpo"])
+def test_a_packed_reference_asks_for_no_gradients(tmp_path, written):
+    """torch gives whole numbers none, and transformers quantises both models alike."""
+    pairs = {"cross_entropy": "tiled"} | written
+    quantized = {"task": "qlora", "quantization": "nf4", "points": [(4, 64)]}
+    alone, both = (
+        traced(tmp_path, LLAMA, method=pairs | more, **quantized).model["frozen_bytes"]
+        for more in ({}, {"reference": "model"})
+    )
+    assert both == 2 * alone
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_a_reward_model_has_one_score_in_place_of_the_head(tmp_path):
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")

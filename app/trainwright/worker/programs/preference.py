@@ -113,8 +113,12 @@ class PreferenceLoss:
 
 @contextlib.contextmanager
 def ready_for_gradients(model: nn.Module) -> Iterator[None]:
-    """Let weights ask for gradients, as loaded ones do: autocast keeps the casts of those only."""
-    model.requires_grad_(True)
+    """Let weights ask for gradients, as loaded ones do: autocast keeps the casts of those only.
+
+    Packed weights are whole numbers, which never do.
+    """
+    for weight in model.parameters():
+        weight.requires_grad_(weight.is_floating_point())
     try:
         yield
     finally:
