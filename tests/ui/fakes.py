@@ -33,7 +33,7 @@ from trainwright.plan.schema import Plan
 from trainwright.prices import Total
 from trainwright.probe.benchmark import Choices, Cost, Name, Outcome
 from trainwright.probe.host import Host
-from trainwright.probe.kept import Kept, Measurement
+from trainwright.probe.measurements import Kept, Measurement
 from trainwright.probe.reading import Missing
 from trainwright.probe.sample import (
     Activity,

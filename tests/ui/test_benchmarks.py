@@ -12,7 +12,7 @@ from walk import problems
 
 from trainwright.messages import Message, UserError
 from trainwright.probe.benchmark import Choices, Cost, Outcome
-from trainwright.probe.kept import Kept
+from trainwright.probe.measurements import Kept
 from trainwright.ui import i18n
 from trainwright.ui.screens.benchmarks import BenchmarkPanel
 from trainwright.ui.widgets.base import Scroll

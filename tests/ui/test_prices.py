@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from trainwright.prices import Observation, exchange, kept
+from trainwright.prices import Observation, exchange, own_prices
 from trainwright.prices.imports import waiting
 from trainwright.ui.screens.prices import PricesScreen
 
@@ -48,7 +48,7 @@ def read(qtbot, screen, text):
 def test_a_price_that_is_entered_is_kept_and_listed(screen):
     screen.one.condition.setCurrentIndex(1)
     enter(screen, "지포스 RTX 3090 24GB", "90만원")
-    (one,) = kept.load().observations
+    (one,) = own_prices.load().observations
     assert (one.part, one.amount, one.currency, one.kind) == ("rtx-3090", 900000, "KRW", "used")
     assert screen.kept.table.model().rowCount() == 1
     assert "GeForce RTX 3090" in said(screen.one)
@@ -68,7 +68,7 @@ def test_what_cannot_be_kept_is_said_and_stays_to_be_put_right(screen, part, amo
     enter(screen, part, amount)
     assert told in said(screen.one)
     assert screen.one.part.text() == part
-    assert kept.load().observations == ()
+    assert own_prices.load().observations == ()
 
 
 def test_one_of_several_is_chosen(screen):
@@ -77,7 +77,7 @@ def test_one_of_several_is_chosen(screen):
     assert names == ["GeForce RTX 4060 Ti 16GB", "GeForce RTX 4060 Ti 8GB"]
     screen.one.which.setCurrentIndex(1)
     enter(screen, "RTX 4060 Ti", "$400")
-    assert kept.load().observations[0].part in ("rtx-4060-ti-16gb", "rtx-4060-ti-8gb")
+    assert own_prices.load().observations[0].part in ("rtx-4060-ti-16gb", "rtx-4060-ti-8gb")
 
 
 def test_a_list_is_looked_at_row_by_row_before_it_is_kept(qtbot, screen):
@@ -85,13 +85,13 @@ def test_a_list_is_looked_at_row_by_row_before_it_is_kept(qtbot, screen):
     model = screen.list.table.model()
     states = [model.index(row, 3).data() for row in range(model.rowCount())]
     assert states == ["by its words", "which one?", "not in the catalog", "refused"]
-    assert kept.load().observations == ()
+    assert own_prices.load().observations == ()
     screen.list.table.setCurrentIndex(model.index(1, 0))
     which = screen.list.which
     which.setCurrentIndex(which.findText("GeForce RTX 4060 Ti 8GB"))
     which.activated.emit(which.currentIndex())
     screen.list.keep.click()
-    assert {one.part for one in kept.load().observations} == {"rtx-5090", "rtx-4060-ti-8gb"}
+    assert {one.part for one in own_prices.load().observations} == {"rtx-5090", "rtx-4060-ti-8gb"}
     assert not screen.list.isVisible()
     assert screen.kept.table.model().rowCount() == 2
 
@@ -132,14 +132,14 @@ def test_an_old_price_counts_again_once_it_is_confirmed(screen):
         part_kind="gpu", part="rtx-4090", amount=2500, currency="USD", kind="new",
         observed=date.today() - timedelta(days=200),
     )  # fmt: skip
-    kept.add([old])
+    own_prices.add([old])
     screen.entered()
     assert screen.kept.table.model().index(0, 4).data() == "expired"
     screen.kept.still.click()
-    assert [one.observed for one in kept.load().observations] == [old.observed, date.today()]
+    assert [one.observed for one in own_prices.load().observations] == [old.observed, date.today()]
     assert screen.kept.table.model().index(0, 4).data() == "fresh"
     screen.kept.withdraw.click()
-    assert kept.load().observations == (old,)
+    assert own_prices.load().observations == (old,)
 
 
 def test_rows_without_a_part_wait_with_a_count_and_are_matched_later(qtbot, screen):
@@ -159,7 +159,7 @@ def test_rows_without_a_part_wait_with_a_count_and_are_matched_later(qtbot, scre
     which = screen.list.which
     which.activated.emit(which.findText("GeForce RTX 4060 Ti 8GB"))
     screen.list.keep.click()
-    assert {one.part for one in kept.load().observations} == {"rtx-5090", "rtx-4060-ti-8gb"}
+    assert {one.part for one in own_prices.load().observations} == {"rtx-5090", "rtx-4060-ti-8gb"}
     assert [row.name for row in waiting.load().rows] == ["Dell U2723QE"]
     screen.waiting.look.click()
     qtbot.waitUntil(lambda: screen.list.isVisible(), timeout=20_000)
@@ -190,36 +190,36 @@ def test_undo_and_redo_go_through_prices_lists_and_the_rate_and_leave_others_alo
         part_kind="gpu", part="rtx-3090", amount=700, currency="USD", kind="used",
         observed=date.today(),
     )  # fmt: skip
-    kept.add([theirs])  # another window
+    own_prices.add([theirs])  # another window
     screen.rate.rate.setText("1450")
     screen.rate.keep.click()
     read(qtbot, screen, LIST)
     screen.list.keep.click()
-    both = {one.part for one in kept.load().observations}
+    both = {one.part for one in own_prices.load().observations}
     assert {"rtx-4090", "rtx-3090", "rtx-5090"} <= both
     undo, redo = (screen.window().tools[name] for name in ("undo", "redo"))
     undo.click()  # the list
-    assert {one.part for one in kept.load().observations} == {"rtx-4090", "rtx-3090"}
+    assert {one.part for one in own_prices.load().observations} == {"rtx-4090", "rtx-3090"}
     assert waiting.load().rows == ()
     QTest.keyClick(screen, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)  # the rate
     assert exchange.load()[0] is None
     undo.click()
-    assert kept.load().observations == (theirs,)
+    assert own_prices.load().observations == (theirs,)
     assert not undo.isEnabled()
     for _ in range(3):
         assert redo.isEnabled()
         redo.click()
-    assert {one.part for one in kept.load().observations} == both
+    assert {one.part for one in own_prices.load().observations} == both
     assert exchange.load()[0].krw_per_usd == 1450
     assert len(waiting.load().rows) == 2
 
 
 def test_a_price_withdrawn_by_mistake_comes_back(screen):
     enter(screen, "RTX 4090", "$1,600")
-    before = kept.load().observations
+    before = own_prices.load().observations
     screen.kept.withdraw.click()
-    assert kept.load().observations == ()
+    assert own_prices.load().observations == ()
     assert screen.window().actions_by_id["undo"].text() == "Undo: Prices"
     screen.window().tools["undo"].click()
-    assert kept.load().observations == before
+    assert own_prices.load().observations == before
     assert screen.kept.table.model().rowCount() == 1

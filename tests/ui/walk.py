@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 )
 
 from trainwright.data import resources
-from trainwright.ui import doors, i18n, paint
+from trainwright.ui import addresses, i18n, paint
 from trainwright.ui.widgets.base import Scroll
 
 SCREENS = (
@@ -303,7 +303,7 @@ def walk(window: Any, languages: Sequence[str]) -> list[str]:
             found.extend(f"{language} {problem}" for problem in problems(window, look.__name__))
         found.extend(f"{language} {problem}" for problem in over_the_window(window))
         window.go("plan")
-        for address in ("family.products", "stage.backward", doors.DEFAULT):
+        for address in ("family.products", "stage.backward", addresses.DEFAULT):
             window.session.explain(address)
             settle(window)
             found.extend(f"{language} {problem}" for problem in problems(window, address))

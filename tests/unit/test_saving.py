@@ -12,9 +12,9 @@ import pytest
 
 from trainwright import locks, saving
 from trainwright.messages import UserError
-from trainwright.prices import kept
+from trainwright.prices import own_prices
 from trainwright.prices.imports import waiting
-from trainwright.probe import kept as measured
+from trainwright.probe import measurements as measured
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes in folders")
 
@@ -96,7 +96,7 @@ def test_eight_programs_that_add_prices_at_once_keep_all_eight():
         for number in range(8)
     ]
     assert [child.wait(timeout=120) for child in children] == [0] * 8
-    assert {one.amount for one in kept.load().observations} == {600.0 + n for n in range(8)}
+    assert {one.amount for one in own_prices.load().observations} == {600.0 + n for n in range(8)}
 
 
 ADDS = """
@@ -104,7 +104,7 @@ import sys
 from datetime import date
 from trainwright.explain import Unit
 from trainwright.prices.imports import Row, waiting
-from trainwright.probe import kept
+from trainwright.probe import measurements as kept
 from trainwright.ui.preferences import Preferences
 me = sys.argv[1]
 preferences = Preferences()
@@ -161,8 +161,8 @@ def test_a_kill_between_two_prices_leaves_the_old_file_or_the_new_one():
     done += [int(line) for line in child.stderr.read().splitlines()]
     child.wait()
     child.stderr.close()
-    lines = kept.path().read_text(encoding="utf-8").splitlines()
+    lines = own_prices.path().read_text(encoding="utf-8").splitlines()
     amounts = [json.loads(line)["amount"] for line in lines[1:]]
     assert amounts[: len(done)] == done
     assert len(amounts) <= len(done) + 1
-    assert kept.load().note is None
+    assert own_prices.load().note is None

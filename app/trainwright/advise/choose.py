@@ -21,11 +21,11 @@ from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve, stored
 from trainwright.plan.judging import waiting_share
-from trainwright.plan.question import question
 from trainwright.plan.report import Report
 from trainwright.plan.rollout import answers_of, with_answers
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving import WAITS
+from trainwright.plan.trace_request import question
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 from trainwright.workload.settings import SHARDED, Effect

@@ -14,9 +14,9 @@ from trainwright.advise.search import Sources
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
 from trainwright.plan.profiles import nearest, stored
-from trainwright.plan.question import question
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
+from trainwright.plan.trace_request import question
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Literal
 
-from trainwright.build.around import Around, Frame, link_of
 from trainwright.build.feeds import Feeds
 from trainwright.build.offers import Market
 from trainwright.build.request import Wishes
 from trainwright.build.ruling import errs
+from trainwright.build.sites import Around, Frame, link_of
 from trainwright.build.speeds import Cards, Speeds
 from trainwright.catalog import CpuRecord, DriveRecord
 from trainwright.machine import rules_memory, rules_processor

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
-from trainwright.build.around import Around, Base, Core, Housing, Pace, Site, Sites, slowest_link
 from trainwright.build.ruling import forbidden
+from trainwright.build.sites import Around, Base, Core, Housing, Pace, Site, Sites, slowest_link
 from trainwright.build.sizing import Needs
 from trainwright.build.speeds import Cards, Link, widest
 from trainwright.build.stores import Drives, lighter, mounted_apart

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from trainwright.build.around import slowest_link
 from trainwright.build.choosing import Outcome
+from trainwright.build.sites import slowest_link
 from trainwright.build.sizing import GB, LEAST_GIB, Needs
 from trainwright.catalog import PartKind
 from trainwright.machine.placement import place

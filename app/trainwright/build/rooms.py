@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from trainwright.build.around import Around
 from trainwright.build.choosing import Outcome
 from trainwright.build.ruling import forbidden
+from trainwright.build.sites import Around
 from trainwright.catalog import CaseRecord
 from trainwright.machine.build import Check
 from trainwright.machine.checks import checks_of, facts_of

@@ -19,7 +19,6 @@ from trainwright.advise.choose import STORED
 from trainwright.advise.search import Sources
 from trainwright.build import wishing
 from trainwright.build.answer import Builds, Candidate, Point, Step
-from trainwright.build.around import Around
 from trainwright.build.assemble import assembled
 from trainwright.build.choosing import Choosing, Least, Outcome, level
 from trainwright.build.circuits import LAID, usual
@@ -32,6 +31,7 @@ from trainwright.build.request import Request
 from trainwright.build.rooms import roomier
 from trainwright.build.run import Run
 from trainwright.build.shortfall import divided, shortfall, surer, without_a_wish
+from trainwright.build.sites import Around
 from trainwright.build.sizing import steps
 from trainwright.build.speeds import COUNTS, Cards, Speeds
 from trainwright.build.systems import beside

@@ -23,9 +23,9 @@ from trainwright.machine.placement import CARD_GENERATION
 from trainwright.machine.wiring import EDGE
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve
-from trainwright.plan.question import kernel
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving import TENSOR_PARALLEL, gpus_of
+from trainwright.plan.trace_request import kernel
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 from trainwright.workload.engines import COPYING

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import tee
 
-from trainwright.build.around import Around
 from trainwright.build.ruling import forbidden
+from trainwright.build.sites import Around
 from trainwright.build.speeds import Cards
 from trainwright.catalog import PsuRecord
 from trainwright.machine import rules_power

@@ -1,7 +1,7 @@
 """Whether wishes can come true together; what contradicts is told before anything is searched."""
 
-from trainwright.build.around import SIZES
 from trainwright.build.request import QUIET_W, Request, Wishes
+from trainwright.build.sites import SIZES
 from trainwright.catalog import list_parts
 from trainwright.machine.power import CIRCUITS
 from trainwright.messages import UserError

@@ -23,8 +23,8 @@ from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, render
 from trainwright.plan import file
 from trainwright.plan.report import Verdict
-from trainwright.plan.saying import verdict
 from trainwright.plan.schema import Plan
+from trainwright.plan.sentences import verdict
 from trainwright.workload.meaning import meaningful
 
 if TYPE_CHECKING:

@@ -137,12 +137,12 @@ def _run(terminal: Terminal, name: Name, choices: Choices) -> Outcome:
 
 
 def _document(outcome: Outcome | Message) -> dict[str, Any]:
-    from trainwright.probe import kept
+    from trainwright.probe import measurements
 
     if isinstance(outcome, Message):
         return {"error": render(outcome, "en"), "measurements": [], "notes": []}
     return {
-        "measurements": kept.as_json(outcome.measurements),
+        "measurements": measurements.as_json(outcome.measurements),
         "notes": [render(note, "en") for note in outcome.notes],
     }
 

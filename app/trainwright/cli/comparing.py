@@ -9,7 +9,7 @@ from trainwright.messages import Message
 from trainwright.plan.comparing import Answered, figure_rows, order
 from trainwright.plan.comparing import Cell as Compared
 from trainwright.plan.report import Report, as_json
-from trainwright.plan.saying import verdict
+from trainwright.plan.sentences import verdict
 
 if TYPE_CHECKING:
     from trainwright.cli.screen import Cell, Lines, Screen

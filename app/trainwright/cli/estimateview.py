@@ -12,7 +12,8 @@ from trainwright.messages.units import gib, percent
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.judging import OPEN
 from trainwright.plan.report import Report, Verdict
-from trainwright.plan.saying import (
+from trainwright.plan.schema import Plan
+from trainwright.plan.sentences import (
     bottleneck,
     memory_totals,
     pipeline_rows,
@@ -21,7 +22,6 @@ from trainwright.plan.saying import (
     unpredicted_notes,
     verdict,
 )
-from trainwright.plan.schema import Plan
 from trainwright.plan.serving_rows import serving_rows
 from trainwright.workload.meaning import meaningful
 

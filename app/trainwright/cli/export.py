@@ -13,7 +13,7 @@ from trainwright.cli.terminal import Terminal
 from trainwright.export import Reasons, files, target, write
 from trainwright.export.serving import refusal
 from trainwright.messages import Message, render
-from trainwright.plan import saying
+from trainwright.plan import sentences
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.report import Verdict
 from trainwright.plan.schema import Plan
@@ -87,7 +87,7 @@ def _as_asked(plan: Plan) -> Chosen:
         return found.settings, {}, None
     report = evaluate(plan, found)
     reasons = refusal(report)
-    warning = saying.verdict(report) if report.verdict is Verdict.NO else None
+    warning = sentences.verdict(report) if report.verdict is Verdict.NO else None
     return found.settings, reasons, next(iter(reasons.values()), warning)
 
 

@@ -23,7 +23,7 @@ from trainwright.prices import (
     abroad,
     exchange,
     freshness_of_own,
-    kept,
+    own_prices,
     part_kind,
     price_book,
     price_of,
@@ -125,7 +125,7 @@ def add_command(name: str, amount: str, of: PartKind | None, **given: Any) -> An
     """Keep one price that the person saw."""
     part = _part(name, of)
     seen = _observation(part, amount, given, date.today())
-    note = kept.add([seen]).note
+    note = own_prices.add([seen]).note
 
     def show(screen: "Screen") -> None:
         if note is not None:
@@ -134,10 +134,10 @@ def add_command(name: str, amount: str, of: PartKind | None, **given: Any) -> An
             "prices.added",
             part=part.name,
             price=money(seen.amount, seen.currency),
-            file=str(kept.path()),
+            file=str(own_prices.path()),
         )
 
-    return Answer({"added": kept.as_json([seen])[0]}, show)
+    return Answer({"added": own_prices.as_json([seen])[0]}, show)
 
 
 @prices_command.command("import", cls=Command, help="cli.prices.import")
@@ -150,8 +150,8 @@ def import_command(file: str, keep: bool, choices: tuple[str, ...]) -> Answer:
     found = preview(read_file(file, date.today()))
     found = found.chosen(dict(choice_of(found, text) for text in choices))
     observations = found.observations()
-    before = len(kept.load().observations)
-    added = len(kept.add(observations).observations) - before if keep else 0
+    before = len(own_prices.load().observations)
+    added = len(own_prices.add(observations).observations) - before if keep else 0
     unplaced = found.unplaced()
     if keep:
         waiting.add(unplaced)
@@ -201,15 +201,15 @@ def withdraw_command(name: str, of: PartKind | None, day: str) -> Answer:
     part, on = _part(name, of), parse.day(day)
     gone = [
         one
-        for one in kept.load().observations
+        for one in own_prices.load().observations
         if (one.part_kind, one.part) == (part_kind(part), part.id) and on in (None, one.observed)
     ]
-    kept.withdraw(gone)
+    own_prices.withdraw(gone)
 
     def show(screen: "Screen") -> None:
         screen.say("prices.withdrawn", count=len(gone), part=part.name)
 
-    return Answer({"withdrawn": kept.as_json(gone)}, show, Exit.DONE if gone else Exit.NO)
+    return Answer({"withdrawn": own_prices.as_json(gone)}, show, Exit.DONE if gone else Exit.NO)
 
 
 @prices_command.command("fx", cls=Command, help="cli.prices.fx")
@@ -310,10 +310,10 @@ def _listed(words: tuple[str, ...]) -> Answer:
     document = {
         "prices": [
             entry | {"freshness": states[one]}
-            for one, entry in zip(found, kept.as_json(found), strict=True)
+            for one, entry in zip(found, own_prices.as_json(found), strict=True)
         ],
         "rate": rate_json(book.rate),
-        "file": str(kept.path()),
+        "file": str(own_prices.path()),
         "notes": [render(note, "en") for note in book.notes],
     }
     return Answer(document, show)
@@ -392,7 +392,7 @@ def row_json(row: Previewed) -> dict[str, Any]:
         "part": verdict.part.id if verdict.part else None,
         "how": verdict.how,
         "candidates": [one.id for one in verdict.candidates],
-        "price": kept.as_json([seen])[0] if seen else None,
+        "price": own_prices.as_json([seen])[0] if seen else None,
     }
 
 

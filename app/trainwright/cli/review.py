@@ -175,7 +175,7 @@ def show_review(screen: "Screen", found: Review, begun: Sequence[Finding] | None
     if found.report is not None:
         from trainwright.cli.estimateview import MARKS as VERDICTS
         from trainwright.cli.estimateview import STYLES as COLOURS
-        from trainwright.plan.saying import verdict
+        from trainwright.plan.sentences import verdict
 
         doubtful = found.undecided or found.wider
         if doubtful is None or found.report.verdict is Verdict.CANNOT_CHECK:

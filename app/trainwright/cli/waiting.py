@@ -10,7 +10,7 @@ from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.prices import choice_of, row_json, show_rows
 from trainwright.messages import UserError, render
-from trainwright.prices import kept
+from trainwright.prices import own_prices
 from trainwright.prices.imports import Row, preview_rows, waiting
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def waiting_command(choices: tuple[str, ...], keep: bool, discard: tuple[str, ..
             replace(one, source=f"{row.origin}:{row.line}")
             for one, row in zip(found.observations(), placed, strict=True)
         ]
-        kept.add(seen)
+        own_prices.add(seen)
     gone = waiting.drop([*goes, *placed])
     left = len(held.rows) - gone
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainwright.estimate.cuda import GEMMS, ITEMSIZE
-from trainwright.estimate.lives import Layout
-from trainwright.profile.kept import KEPT
+from trainwright.estimate.lifetimes import Layout
+from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import PHASES, Ints, Profile, evaluate
 
 SOURCE = "torch: torch/_functorch/partitioners.py, min_cut_rematerialization_partition"

@@ -19,7 +19,7 @@ from trainwright import saving
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.machine.machine import Gpu, Machine
 from trainwright.messages import Message
-from trainwright.probe import kept
+from trainwright.probe import measurements
 
 BETWEEN_PLANS = 0.1
 """Standard deviation of log(measured / estimated) from plan to plan on one computer, which no
@@ -76,12 +76,12 @@ _RECORDS = TypeAdapter(tuple[Verified, ...])
 
 def path() -> Path:
     """Return the file of the kept runs."""
-    return kept.folder() / "corrections.json"
+    return measurements.folder() / "corrections.json"
 
 
 def load() -> tuple[tuple[Verified, ...], Message | None]:
     """Return the kept runs, and what is wrong with their file."""
-    return kept.read(path(), _RECORDS)
+    return measurements.read(path(), _RECORDS)
 
 
 def keep(new: Verified) -> None:
@@ -93,7 +93,7 @@ def keep(new: Verified) -> None:
     with saving.changing(path(), "kept.unwritable"):
         known, _ = load()
         stayed = (one for one in known if (one.key, one.plan) != (new.key, new.plan))
-        kept.write(path(), _RECORDS, (*stayed, new))
+        measurements.write(path(), _RECORDS, (*stayed, new))
 
 
 def forget() -> int:
@@ -105,7 +105,7 @@ def forget() -> int:
     with saving.changing(path(), "kept.unwritable"):
         known, _ = load()
         if known:
-            kept.write(path(), _RECORDS, ())
+            measurements.write(path(), _RECORDS, ())
     return len(known)
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.calibration import Range, memory_calibration
 from trainwright.explain import Quantity
-from trainwright.profile.kept import KEPT
+from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import Profile, evaluate
 
 FLASH_SOURCE = "torch: aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_bwd"

@@ -24,7 +24,7 @@ from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
 from trainwright.machine.measured import MeasuredGpu
 from trainwright.messages import Message
-from trainwright.profile.kept import KEPT
+from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import Profile, evaluate
 from trainwright.profile.trace import ALLOC
 from trainwright.workload import Dataset, FullSettings, Workload

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from trainwright.estimate import cuda
 from trainwright.estimate.compiled import fused
 from trainwright.estimate.cuda import Device, Hidden
-from trainwright.estimate.lives import TERM, TERMS, Insert, Layout, inserted, joined
+from trainwright.estimate.lifetimes import TERM, TERMS, Insert, Layout, inserted, joined
 from trainwright.estimate.optimizers import traced_name
 from trainwright.estimate.served_layout import engine_layout, windowed_layout
 from trainwright.estimate.serving import Served
@@ -22,7 +22,7 @@ from trainwright.profile.expand import (
     inference_structure,
     training_structure,
 )
-from trainwright.profile.kept import KEPT
+from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import PHASES, Profile, evaluate
 from trainwright.workload import FullSettings
 

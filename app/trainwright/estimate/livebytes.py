@@ -3,7 +3,7 @@
 import numpy as np
 
 from trainwright.estimate.layout import gradient_bytes, loop_of
-from trainwright.estimate.lives import Layout, joined
+from trainwright.estimate.lifetimes import Layout, joined
 from trainwright.estimate.optimizers import traced_name
 from trainwright.estimate.sharded import sharded, sharding_of
 from trainwright.estimate.stages import Stage, staged, stages_of

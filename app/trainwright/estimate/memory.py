@@ -24,7 +24,7 @@ from trainwright.estimate.textbook import textbook_line
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.machine import Gpu, System
 from trainwright.messages import Message
-from trainwright.profile.kept import with_profile
+from trainwright.profile.memo import with_profile
 from trainwright.profile.profile import Ints, Profile
 from trainwright.workload import FullSettings
 

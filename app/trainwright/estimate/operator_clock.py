@@ -20,7 +20,7 @@ from trainwright.explain import Quantity
 from trainwright.machine.machine import Gpu
 from trainwright.machine.network import Cluster
 from trainwright.profile.expand import op_counts
-from trainwright.profile.kept import KEPT, with_profile
+from trainwright.profile.memo import KEPT, with_profile
 from trainwright.profile.profile import Floats, Profile
 from trainwright.workload import FullSettings, Workload
 

@@ -14,7 +14,7 @@ from trainwright.explain import Quantity
 from trainwright.explain.quantity import Kind, Unit
 from trainwright.machine.measured import MeasuredGpu
 from trainwright.messages import Message
-from trainwright.profile.kept import KEPT
+from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import Floats, Profile
 
 _SHOWN = 5

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from trainwright.estimate.lives import Layout
+from trainwright.estimate.lifetimes import Layout
 from trainwright.profile.profile import PHASES, Segment
 from trainwright.profile.structure import Structure
 from trainwright.profile.trace import ALLOC, BEGIN, END, PACK, UNPACK

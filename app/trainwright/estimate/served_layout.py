@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from trainwright.estimate.cuda import Hidden
-from trainwright.estimate.lives import POOL, Insert, Layout, inserted, joined
+from trainwright.estimate.lifetimes import POOL, Insert, Layout, inserted, joined
 from trainwright.estimate.serving import Served, windows_of
 from trainwright.profile.profile import Profile
 from trainwright.profile.structure import Structure

@@ -10,7 +10,7 @@ from trainwright.estimate.engines import ENGINES, Engine
 from trainwright.estimate.kv import CacheShape
 from trainwright.estimate.layersplit import Split
 from trainwright.estimate.weights import Inventory, Weights
-from trainwright.profile.kept import KEPT
+from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import SCALE, Profile, monomials
 from trainwright.profile.trace import ALLOC
 

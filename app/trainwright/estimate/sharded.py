@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainwright.estimate.cuda import ITEMSIZE, Hidden
-from trainwright.estimate.lives import TERM, TERMS, Layout, without
+from trainwright.estimate.lifetimes import TERM, TERMS, Layout, without
 from trainwright.estimate.offload import power_of_two
 from trainwright.estimate.passes import Span, spans
-from trainwright.profile.kept import KEPT
+from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import PHASES, Ints, Profile
 from trainwright.profile.structure import Structure
 from trainwright.workload import FullSettings

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from trainwright.estimate.communication import NOTHING, Exchange, Link, load, ring, straggling
-from trainwright.profile.kept import KEPT
+from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import SCALE, Floats, Profile, monomials
 from trainwright.workload import FullSettings
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainwright.estimate.cuda import ITEMSIZE
-from trainwright.estimate.lives import TERM, Layout, joined
+from trainwright.estimate.lifetimes import TERM, Layout, joined
 from trainwright.estimate.passes import Span, spans, stride_of
 from trainwright.estimate.sharded import repeating
-from trainwright.profile.kept import KEPT
+from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import PHASES, Ints, Profile, Segment, evaluate
 from trainwright.profile.structure import Structure
 from trainwright.profile.trace import ALLOC

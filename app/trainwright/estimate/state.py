@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trainwright.estimate.cuda import ITEMSIZE, Hidden
-from trainwright.estimate.lives import TERM, Insert, Layout, inserted, without
+from trainwright.estimate.lifetimes import TERM, Insert, Layout, inserted, without
 from trainwright.estimate.optimizers import RULES, Kept, Rule
 from trainwright.profile.profile import PHASES, evaluate
 

@@ -14,7 +14,8 @@ from trainwright.plan import file
 from trainwright.plan.effective import open_choices
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.report import Report, Verdict
-from trainwright.plan.saying import (
+from trainwright.plan.schema import Plan
+from trainwright.plan.sentences import (
     about,
     bottleneck,
     memory_totals,
@@ -25,7 +26,6 @@ from trainwright.plan.saying import (
     unpredicted_notes,
     verdict,
 )
-from trainwright.plan.schema import Plan
 from trainwright.plan.serving_rows import serving_rows
 from trainwright.quoting import visible, visible_lines
 

@@ -10,8 +10,8 @@ from trainwright.export.lost import Replacements, carried, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message
 from trainwright.plan.model import USUAL_PROMPT
-from trainwright.plan.question import USUAL_COMPLETION
 from trainwright.plan.schema import Plan
+from trainwright.plan.trace_request import USUAL_COMPLETION
 from trainwright.workload import FullSettings, Lora, Rollout
 
 SCRIPTS = {"dpo": "train_pairs.py", "reward": "train_pairs.py", "grpo": "train_grpo.py"}

@@ -11,8 +11,8 @@ from trainwright.catalog import GpuRecord
 from trainwright.catalog.mig import MigTable, mig_table
 from trainwright.messages import Message, UserError
 from trainwright.mig.board import from_names
+from trainwright.mig.driver_table import differences, table_of
 from trainwright.mig.layout import Instance, Layout
-from trainwright.mig.told import differences, table_of
 from trainwright.probe.nvml import GpuReading, Mig, Nvidia
 from trainwright.probe.reading import Missing
 from trainwright.probe.records import read_record, relative

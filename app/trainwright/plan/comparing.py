@@ -7,8 +7,8 @@ from trainwright.explain import Quantity
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.report import Report
-from trainwright.plan.saying import about, bottleneck, settings_of
 from trainwright.plan.schema import Plan
+from trainwright.plan.sentences import about, bottleneck, settings_of
 from trainwright.workload import Workload
 
 Cell = Quantity | Message | str | None

@@ -32,7 +32,6 @@ from trainwright.messages import Message
 from trainwright.plan import checkpoint, crosscheck, effective, judging, mixture, recipe, rollout
 from trainwright.plan.loading import load_notes
 from trainwright.plan.profiles import stored as stored
-from trainwright.plan.question import question
 from trainwright.plan.report import FITTING, Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
 from trainwright.plan.serving import (
@@ -55,6 +54,7 @@ from trainwright.plan.serving import (
     waits,
 )
 from trainwright.plan.staging import stage_memory
+from trainwright.plan.trace_request import question
 from trainwright.plan.tracenotes import trace_notes, update_notes
 from trainwright.profile import interpreter
 from trainwright.profile.profile import Profile
@@ -170,10 +170,10 @@ def _machine(choice: MachineChoice) -> Resolved:
 @lru_cache(maxsize=1)
 def _local(_period: int) -> Resolved:
     """Read this computer once in a while: an edit must not wait for its driver."""
-    from trainwright.probe import kept, measured, snapshot  # loads the drivers' libraries
+    from trainwright.probe import measured, measurements, snapshot  # loads the drivers' libraries
 
     taken = snapshot.take(anew=False)
-    found, known = snapshot.resolved(taken), kept.load()
+    found, known = snapshot.resolved(taken), measurements.load()
     runs, problem = correction.load()
     driver = getattr(taken.nvidia, "driver", None)
     machine = correction.applied(

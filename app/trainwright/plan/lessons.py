@@ -10,8 +10,8 @@ from trainwright.messages.keys import value_name
 from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.report import Report
-from trainwright.plan.saying import pipeline_rows
 from trainwright.plan.schema import Plan
+from trainwright.plan.sentences import pipeline_rows
 from trainwright.profile.presets import presets
 
 _NF4_BITS = 4 + 8 / 64 + 32 / (64 * 256)

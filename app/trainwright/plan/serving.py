@@ -18,7 +18,7 @@ from trainwright.machine.machine import Machine
 from trainwright.messages import Message, UserError
 from trainwright.plan.model import cache_shape
 from trainwright.plan.packing import packing
-from trainwright.profile.kept import KEPT
+from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import SHORTEST
 from trainwright.workload import FullSettings

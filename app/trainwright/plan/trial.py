@@ -19,8 +19,8 @@ from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.messages import Message, UserError
 from trainwright.plan.effective import in_force
 from trainwright.plan.evaluate import Facts, evaluate, resolve, stored
-from trainwright.plan.question import question
 from trainwright.plan.schema import MachineChoice, Plan
+from trainwright.plan.trace_request import question
 from trainwright.profile import interpreter, store
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec

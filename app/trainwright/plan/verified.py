@@ -12,7 +12,7 @@ from trainwright.explain import Interval, Kind, Quantity, Unit
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import evaluate, look_again
 from trainwright.plan.trial import Trial
-from trainwright.probe import kept
+from trainwright.probe import measurements
 
 _TOLD = 0.02
 """Share of the allocated bytes that convolutions take for themselves from which it is told:
@@ -256,7 +256,7 @@ def as_verified(outcome: Outcome) -> Verified | None:
         device=trial.here.id,
         driver=trial.here.driver,
         torch=trial.here.torch,
-        date=kept.now(),
+        date=measurements.now(),
         plan=trial.digest,
         steps=measured.steps,
         context_bytes=measured.context_bytes,

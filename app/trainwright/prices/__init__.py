@@ -1,7 +1,7 @@
 """What parts cost: observations with a date, how they age, and what a list costs by them."""
 
 from trainwright.catalog import PartKind
-from trainwright.prices import abroad, exchange, kept
+from trainwright.prices import abroad, exchange, own_prices
 from trainwright.prices.ageing import Freshness
 from trainwright.prices.book import (
     PriceBook,
@@ -46,7 +46,7 @@ __all__ = [
     "freshness_of_own",
     "has_expired",
     "item_of",
-    "kept",
+    "own_prices",
     "part_kind",
     "price_book",
     "price_of",

@@ -3,14 +3,14 @@
 from dataclasses import replace
 from datetime import date
 
-from trainwright.prices import exchange, kept
+from trainwright.prices import exchange, own_prices
 from trainwright.prices.book import PriceBook, by_part
 from trainwright.prices.shipped import assumed_prices
 
 
 def price_book(today: date | None = None, *, accept_expired: bool = False) -> PriceBook:
     """Return all prices known on a day, by default the present one."""
-    found, (rate, wrong) = kept.load(), exchange.load()
+    found, (rate, wrong) = own_prices.load(), exchange.load()
     book = PriceBook(
         today=today or date.today(),
         observations=by_part(found.observations),

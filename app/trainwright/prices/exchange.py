@@ -8,7 +8,7 @@ import platformdirs
 
 from trainwright.catalog.yaml_file import read_yaml
 from trainwright.messages import Message, UserError
-from trainwright.prices.kept import write
+from trainwright.prices.own_prices import write
 from trainwright.prices.price import Rate
 from trainwright.yamltext import dump
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 
-from trainwright.prices import exchange, kept
+from trainwright.prices import exchange, own_prices
 from trainwright.prices.imports import Row, waiting
 from trainwright.prices.observation import Observation
 from trainwright.prices.price import Rate
@@ -25,7 +25,7 @@ class State:
 
 def now() -> State:
     """Return what is kept now."""
-    return State(kept.load().observations, waiting.load().rows, exchange.load()[0])
+    return State(own_prices.load().observations, waiting.load().rows, exchange.load()[0])
 
 
 def move(before: State, after: State) -> None:
@@ -34,8 +34,8 @@ def move(before: State, after: State) -> None:
     Raises:
         UserError: a file cannot be written.
     """
-    kept.add(one for one in after.prices if one not in set(before.prices))
-    kept.withdraw(one for one in before.prices if one not in set(after.prices))
+    own_prices.add(one for one in after.prices if one not in set(before.prices))
+    own_prices.withdraw(one for one in before.prices if one not in set(after.prices))
     waiting.add(row for row in after.waiting if row not in set(before.waiting))
     waiting.drop(row for row in before.waiting if row not in set(after.waiting))
     if after.rate == before.rate:

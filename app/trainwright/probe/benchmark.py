@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from trainwright.messages import Message
-from trainwright.probe.kept import Measurement
+from trainwright.probe.measurements import Measurement
 
 Name = Literal["disk", "cpu", "gpu", "link"]
 Progress = Callable[[float, str], None]

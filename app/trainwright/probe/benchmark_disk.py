@@ -13,7 +13,7 @@ from trainwright.probe import drive as drives
 from trainwright.probe import host
 from trainwright.probe.benchmark import Choices, Cost, Outcome, Progress
 from trainwright.probe.drive import Drive
-from trainwright.probe.kept import Measurement, now
+from trainwright.probe.measurements import Measurement, now
 from trainwright.worker import client
 
 MIB, GIB = 1 << 20, 1 << 30

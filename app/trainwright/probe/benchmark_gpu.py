@@ -8,7 +8,7 @@ from trainwright.explain import Unit
 from trainwright.messages import Message, UserError
 from trainwright.probe import host, nvml, occupied
 from trainwright.probe.benchmark import Choices, Cost, Outcome, Progress
-from trainwright.probe.kept import Measurement, now
+from trainwright.probe.measurements import Measurement, now
 from trainwright.probe.nvml import Nvidia
 from trainwright.worker import client
 

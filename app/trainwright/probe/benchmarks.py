@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from trainwright.messages import Message, UserError
-from trainwright.probe import benchmark_cpu, benchmark_disk, benchmark_gpu, kept, occupied
+from trainwright.probe import benchmark_cpu, benchmark_disk, benchmark_gpu, measurements, occupied
 from trainwright.probe.benchmark import Choices, Cost, Name, Outcome, Progress, Run
 
 NAMES: tuple[Name, ...] = get_args(Name)
@@ -81,5 +81,5 @@ def run(
     if hindered is not None:
         raise UserError(hindered)
     outcome = _ALL[name].run(choices, on_progress, cancelled)
-    note = kept.keep(outcome.measurements).note
+    note = measurements.keep(outcome.measurements).note
     return outcome if note is None else Outcome(outcome.measurements, (*outcome.notes, note))

@@ -8,7 +8,7 @@ from trainwright.explain import Interval, Kind, Quantity, Unit
 from trainwright.machine.machine import Gpu, Machine
 from trainwright.machine.measured import MeasuredDrive, MeasuredGpu, MeasuredHost, Product
 from trainwright.messages import Message, UserError
-from trainwright.probe.kept import Kept, Measurement
+from trainwright.probe.measurements import Kept, Measurement
 
 LIBRARIES = {
     "pillow": "Pillow",

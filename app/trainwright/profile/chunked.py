@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from trainwright.profile.head import TOKENS, Birth, Reading, UnlikeError
-from trainwright.profile.kept import KEPT
+from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import MONOMIALS, Ints, OpTable, Profile, Segment
 from trainwright.profile.trace import ALLOC, COPY_DEAD, FREE, PACK, RELEASE, UNPACK
 

@@ -16,7 +16,7 @@ from trainwright.profile.checkpointing import (
     derive,
     offloaded,
 )
-from trainwright.profile.kept import KEPT, with_profile
+from trainwright.profile.memo import KEPT, with_profile
 from trainwright.profile.profile import (
     CATEGORIES,
     PHASES,

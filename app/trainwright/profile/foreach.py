@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from trainwright.profile.kept import KEPT
+from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import Ints, OpTable, Profile, Segment
 from trainwright.profile.trace import ALLOC, FREE
 

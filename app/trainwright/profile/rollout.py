@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from trainwright.profile.kept import KEPT
+from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import SCALE, Ints, OpTable, Profile, Segment, monomials
 from trainwright.profile.trace import ALLOC
 

@@ -21,7 +21,7 @@ from trainwright.messages import UserError
 from trainwright.profile import codec, depth, interpreter, repeat
 from trainwright.profile import trace as raw
 from trainwright.profile.fit import StructureError, fit
-from trainwright.profile.kept import KEPT
+from trainwright.profile.memo import KEPT
 from trainwright.profile.presets import presets
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import DEFAULT_LORA, TRACER_VERSION, Method, TraceSpec, kernel_points

@@ -8,8 +8,8 @@ from trainwright.machine.choice import MOST_PIECES
 from trainwright.messages import Message, UserError
 from trainwright.plan import overrides
 from trainwright.plan.file import validated
-from trainwright.plan.question import USUAL_COMPLETION
 from trainwright.plan.schema import Plan
+from trainwright.plan.trace_request import USUAL_COMPLETION
 from trainwright.profile import presets
 from trainwright.quoting import dotted
 from trainwright.review.comparing import compared, generation

@@ -11,7 +11,7 @@ from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.ui import doors
+from trainwright.ui import addresses
 from trainwright.ui.answer import Answer, answer
 from trainwright.ui.core import Core
 from trainwright.ui.document import Document
@@ -50,7 +50,7 @@ class Answers(Document):
         """The file whose code must run before there are figures, until a person allows it."""
         self._allowed: set[str] = set()
         self.whatifs: Sequence[WhatIf] = ()
-        self.explained = doors.DEFAULT
+        self.explained = addresses.DEFAULT
         self._answers = Latest(self)
         self._answers.done.connect(self._answered)
         self._answers.failed.connect(self._failed)
@@ -68,7 +68,7 @@ class Answers(Document):
 
     def _begin(self, plan: Plan) -> None:
         self.report = self.roofs = None
-        self.explained = doors.DEFAULT
+        self.explained = addresses.DEFAULT
         super()._begin(plan)
 
     def allow(self, code: str) -> None:
@@ -216,7 +216,7 @@ class Answers(Document):
 
     def figure(self, address: str) -> Quantity | None:
         """Return the figure at an address in the present answer; None where it has no such."""
-        return doors.find(self.report, address, self.roofs) if self.report is not None else None
+        return addresses.find(self.report, address, self.roofs) if self.report is not None else None
 
     def explain(self, address: str) -> None:
         """Open where the figure at an address comes from."""

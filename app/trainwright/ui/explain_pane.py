@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt
 
 from trainwright.explain import Interval, Kind, Quantity, Unit
 from trainwright.messages import Message
-from trainwright.ui import doors, tokens
+from trainwright.ui import addresses, tokens
 from trainwright.ui.charts.axis import Scale
 from trainwright.ui.charts.efficiency import EfficiencySection
 from trainwright.ui.figures import bare, figure, sentence, sourced, span
@@ -53,12 +53,12 @@ class ExplainPane(Surface):
             return  # the replayed answer follows at once
         quantity = self._session.figure(self._session.explained)
         if quantity is None:
-            quantity = self._session.figure(doors.DEFAULT)
+            quantity = self._session.figure(addresses.DEFAULT)
         self._hero.show_quantity(quantity)
         self._tree.show_quantity(quantity, self._heads(quantity))
         self._efficiency.show_explained(self._session.roofs, self._session.explained)
         p95 = report.memory.device_used_p95 if report else None
-        at_use = self._session.explained == doors.DEFAULT
+        at_use = self._session.explained == addresses.DEFAULT
         self._sure.show_quantity(quantity, p95 if at_use else None)
 
     def _heads(self, quantity: Quantity | None) -> tuple[Quantity, ...]:

@@ -14,8 +14,8 @@ from trainwright.plan import file
 from trainwright.plan.evaluate import Facts, evaluate
 from trainwright.plan.limits import with_limits
 from trainwright.plan.report import Report
-from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
+from trainwright.plan.sentences import model_name
 from trainwright.review import Review, review, sources
 from trainwright.review.finding import Finding
 from trainwright.ui import plans

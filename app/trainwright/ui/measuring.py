@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trainwright.probe.benchmark import Choices, Cost, Name
 
 if TYPE_CHECKING:
-    from trainwright.probe.kept import Kept
+    from trainwright.probe.measurements import Kept
 
 
 def _cost(name: Name, choices: Choices) -> Cost:
@@ -29,9 +29,9 @@ def _run(
 
 
 def _kept() -> "Kept":
-    from trainwright.probe import kept
+    from trainwright.probe import measurements
 
-    return kept.load()
+    return measurements.load()
 
 
 def _interpreter() -> str:

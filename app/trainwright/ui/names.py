@@ -5,8 +5,8 @@ from typing import Any
 
 from trainwright.messages import UserError
 from trainwright.messages.units import GIB, count, number
-from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
+from trainwright.plan.sentences import model_name
 from trainwright.ui.i18n import language, tr
 from trainwright.ui.options import Option, plain
 from trainwright.ui.plans import UNNAMED

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from trainwright.plan.saying import about, settings_of
+from trainwright.plan.sentences import about, settings_of
 from trainwright.quoting import markdown
-from trainwright.ui import doors
+from trainwright.ui import addresses
 from trainwright.ui.figures import figure
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.names import plan_name
@@ -26,7 +26,7 @@ def _lines(session: Session) -> Iterator[str]:
     memory, time = report.memory, report.time
     for quantity in (memory.device_used, memory.device_used_p95, memory.device_total, memory.free):
         yield f"- {markdown(say(quantity.name))}: {figure(quantity)}"
-    for part in doors.segments(report):
+    for part in addresses.segments(report):
         yield f"  - {markdown(say(part.name))}: {figure(part)}"
     rates = (time.samples_per_second, time.tokens_per_second, time.step_seconds)
     for rate in (*rates, time.epoch_seconds, time.run_seconds):

@@ -9,10 +9,10 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from trainwright.advise.choose import STORED
 from trainwright.build import Money, Request, Wishes, search
-from trainwright.build.around import Around, link_of
 from trainwright.build.choosing import Choosing, Outcome, level
 from trainwright.build.feeds import Feeds
 from trainwright.build.offers import Market
+from trainwright.build.sites import Around, link_of
 from trainwright.build.sizing import needs
 from trainwright.build.speeds import Cards, Speeds
 from trainwright.build.works import Works

@@ -4,9 +4,9 @@ boards at one price the one that nobody must flash with another processor."""
 from dataclasses import replace
 from datetime import date
 
-from trainwright.build.around import Around
 from trainwright.build.offers import Market
 from trainwright.build.request import Wishes
+from trainwright.build.sites import Around
 from trainwright.catalog import find_board, find_cpu, find_gpu
 from trainwright.prices import Observation, price_book
 from trainwright.prices.book import by_part

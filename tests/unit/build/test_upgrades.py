@@ -9,11 +9,11 @@ import pytest
 
 from trainwright.advise.choose import STORED
 from trainwright.build import Money, Owned, Request, Wishes
-from trainwright.build.around import link_of
 from trainwright.build.feeds import Feeds
 from trainwright.build.offers import Market
 from trainwright.build.owning import owned as named
 from trainwright.build.report import upgrades_as_json
+from trainwright.build.sites import link_of
 from trainwright.build.speeds import Cards, Speeds
 from trainwright.build.upgrades import Upgrades, added, upgrades
 from trainwright.catalog import (

@@ -31,7 +31,7 @@ from trainwright.messages import UserError
 from trainwright.mig import jobs
 from trainwright.plan import model
 from trainwright.plan.schema import Plan
-from trainwright.prices import exchange, kept
+from trainwright.prices import exchange, own_prices
 from trainwright.prices.imports import waiting
 from trainwright.probe import kept as measured
 from trainwright.profile import codec, store, windows
@@ -317,7 +317,7 @@ def prepared(case, seed, folder):
     if case.place:
         kept_here = random.Random(seed).choice((measured.path(), correction.path()))
         own = {
-            "PRICES": kept.path(), "RATE": exchange.path(), "WAITING": waiting.path(),
+            "PRICES": own_prices.path(), "RATE": exchange.path(), "WAITING": waiting.path(),
             "MEASURED": kept_here,
         }  # fmt: skip
         overlay = case.place.startswith("OVERLAY")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from trainwright.prices import kept
+from trainwright.prices import own_prices
 
 LIST = """Type|Item|Price
 :--|:--|:--
@@ -50,11 +50,11 @@ def test_an_import_is_looked_at_before_it_is_kept(inside, list_file):
     assert first["counts"] == {"matched": 1, "ambiguous": 1, "unmatched": 1, "refused": 1}
     assert [row["line"] for row in first["rows"]] == [3, 4, 5, 6]
     assert first["rows"][1]["candidates"] == ["rtx-4060-ti-16gb", "rtx-4060-ti-8gb"]
-    assert kept.load().observations == ()
+    assert own_prices.load().observations == ()
     command = ("catalog", "prices", "import", list_file, "--choose", "4=rtx-4060-ti-8gb", "--keep")
     assert document(inside(*command, "--json"))["kept"] == 2
     assert document(inside(*command, "--json"))["kept"] == 0
-    assert {one.part for one in kept.load().observations} == {"rtx-5090", "rtx-4060-ti-8gb"}
+    assert {one.part for one in own_prices.load().observations} == {"rtx-5090", "rtx-4060-ti-8gb"}
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
@@ -74,7 +74,7 @@ def test_a_price_is_withdrawn(inside):
     inside("catalog", "prices", "add", "rtx-4090", "$2500", "--date", "2026-01-05")
     inside("catalog", "prices", "add", "rtx-4090", "$2600", "--date", "2026-01-06")
     assert inside("catalog", "prices", "withdraw", "rtx-4090", "--date", "2026-01-05").code == 0
-    assert [one.amount for one in kept.load().observations] == [2600]
+    assert [one.amount for one in own_prices.load().observations] == [2600]
     assert inside("catalog", "prices", "withdraw", "rtx-3090").code == 1
 
 
@@ -116,7 +116,7 @@ def test_the_rate_of_exchange_converts_and_is_shown_with_its_day(inside):
 )
 def test_bad_input_is_refused_in_one_line(inside, arguments, said):
     assert said in inside("catalog", "prices", *arguments).complaint
-    assert kept.load().observations == ()
+    assert own_prices.load().observations == ()
 
 
 def test_rows_without_a_part_wait_until_they_are_matched_or_discarded(inside, list_file):
@@ -131,7 +131,7 @@ def test_rows_without_a_part_wait_until_they_are_matched_or_discarded(inside, li
     chosen = ("--choose", "1=rtx-4060-ti-8gb", "--keep")
     told = document(inside("catalog", "prices", "waiting", *chosen, "--json"))
     assert (told["kept"], told["waiting"]) == (1, 1)
-    seen = {one.part: one for one in kept.load().observations}
+    seen = {one.part: one for one in own_prices.load().observations}
     assert seen["rtx-4060-ti-8gb"].amount == 399
     assert seen["rtx-4060-ti-8gb"].source == f"{list_file.name}:4"
     assert "from 1 to 1" in inside("catalog", "prices", "waiting", "--discard", "2").complaint

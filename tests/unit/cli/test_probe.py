@@ -8,7 +8,7 @@ from trainwright.explain.figures import plain
 from trainwright.messages import LANGUAGES, Message, render
 from trainwright.probe import benchmarks
 from trainwright.probe.benchmark import Outcome
-from trainwright.probe.kept import Measurement
+from trainwright.probe.measurements import Measurement
 
 
 @pytest.fixture

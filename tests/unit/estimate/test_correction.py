@@ -19,7 +19,7 @@ from trainwright.machine.resolve import catalogued
 from trainwright.messages import UserError, render
 from trainwright.plan.evaluate import evaluate, resolve
 from trainwright.plan.file import read
-from trainwright.probe import kept
+from trainwright.probe import measurements
 
 MIB = 1 << 20
 RUN = Verified(
@@ -30,7 +30,7 @@ RUN = Verified(
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept, "folder", lambda: tmp_path / "data")
+    monkeypatch.setattr(measurements, "folder", lambda: tmp_path / "data")
 
 
 @pytest.fixture

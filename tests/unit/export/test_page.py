@@ -13,7 +13,7 @@ from trainwright.messages import LANGUAGES, render
 from trainwright.plan import file
 from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import evaluate, resolve
-from trainwright.plan.saying import bottleneck, verdict
+from trainwright.plan.sentences import bottleneck, verdict
 
 DAY = date(2026, 11, 29)
 QUIET = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "b", "table", "tr",

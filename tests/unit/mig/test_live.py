@@ -127,7 +127,7 @@ def test_a_driver_that_tells_no_names_has_those_that_are_published(here: Here) -
 
 def test_names_that_nobody_tells_are_made_as_the_drivers_are(here: Here) -> None:
     """NVIDIA/go-nvlib names a profile by slices and eighths of the memory rounded up."""
-    from trainwright.mig.told import table_of
+    from trainwright.mig.driver_table import table_of
 
     [found] = here("mig-old")
     read = nvml.read()

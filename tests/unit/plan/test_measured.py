@@ -23,8 +23,8 @@ from trainwright.plan import file
 from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.report import Report
-from trainwright.probe import kept, measured
-from trainwright.probe.kept import Kept, Measurement
+from trainwright.probe import measured, measurements
+from trainwright.probe.measurements import Kept, Measurement
 
 PLAN = file.read(resources("examples", "resnet50-rtx3060.plan.yaml"))
 DATE = "2026-03-01T10:00:00+00:00"
@@ -188,7 +188,7 @@ def test_advice_knows_what_was_measured(facts) -> None:
 def test_this_computer_uses_what_was_kept(nvml_stub, tmp_path) -> None:
     """From the kept file to the report, on a computer whose driver says RTX 4090."""
     gpu = "NVIDIA GeForce RTX 4090"
-    kept.keep([replace(each, on=gpu) for each in product(60e12)] + drive())
+    measurements.keep([replace(each, on=gpu) for each in product(60e12)] + drive())
     local = with_keys(PLAN, {"machine": {"local": True}})
     path = tmp_path / "here.plan.yaml"
     path.write_text(file.text_of(local))
@@ -201,7 +201,7 @@ def test_this_computer_uses_what_was_kept(nvml_stub, tmp_path) -> None:
     (note,) = [text for text in notes if text.startswith("Measured on this computer")]
     assert "BF16 product of matrices" in note
     assert "SEQ1M Q8T1 read" in note
-    kept.path().write_text("rubbish")
+    measurements.path().write_text("rubbish")
     told = subprocess.run(
         command, env=nvml_stub.environment("plain"), capture_output=True, text=True, timeout=120
     )

@@ -9,7 +9,7 @@ import pytest
 from trainwright.estimate.engines import ENGINES
 from trainwright.estimate.layersplit import held, split_over
 from trainwright.messages import LANGUAGES, UserError, render
-from trainwright.plan import saying, serving
+from trainwright.plan import sentences, serving
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.limits import with_limits
 from trainwright.plan.report import Report, Verdict, as_json
@@ -123,7 +123,7 @@ def test_a_share_without_room_for_a_request_is_refused_with_one_that_has(
     assert note.id == "plan.note.share-small"
     for language in LANGUAGES:
         assert render(note, language)
-        assert render(saying.verdict(refused), language)
+        assert render(sentences.verdict(refused), language)
     least = float(str(note.values["least"]))
     for share, all_run in ((least, True), (least - 0.01, False)):
         stated = report_of(plan({"engine": engine, "memory_share": round(share, 2)}))
@@ -159,7 +159,7 @@ def test_requests_without_room_in_the_cache_wait_and_the_rates_are_of_those_that
     note = next(note for note in report.notes if note.id == "plan.note.requests-wait")
     for language in LANGUAGES:
         assert "kv_cache: fp8" in render(note, language)
-        for said in (note, saying.verdict(report)):
+        for said in (note, sentences.verdict(report)):
             assert str(side.running) in render(said, language)
 
 
@@ -193,7 +193,7 @@ def test_two_cards_are_said_to_hold_what_one_does_not() -> None:
     instead = next(one for one in waits.notes if one.id == "plan.note.tensor-parallel-instead")
     for language in LANGUAGES:
         assert str(instead.values["most"]) in render(instead, language)
-        assert str(waits.serving.running) in render(saying.verdict(waits), language)
+        assert str(waits.serving.running) in render(sentences.verdict(waits), language)
     both = 2 * 0.92 * 23.5 * 2**30 - 20 * 2**30
     assert 0.85 * both < note.values["tokens"] * 262_144 < both
 

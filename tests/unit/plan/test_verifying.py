@@ -14,8 +14,8 @@ from trainwright.messages import Message, UserError, render
 from trainwright.plan import trial as trials
 from trainwright.plan import verified as results
 from trainwright.plan import verifying
-from trainwright.plan.question import question
 from trainwright.plan.schema import Plan
+from trainwright.plan.trace_request import question
 from trainwright.plan.trial import Here, Limits
 from trainwright.plan.verified import Outcome, RanOut, as_json, memory_notes
 from trainwright.profile import interpreter

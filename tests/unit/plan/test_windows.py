@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from trainwright.plan.evaluate import Facts, Pending, memory_of, resolve
-from trainwright.plan.question import question
 from trainwright.plan.schema import Plan
+from trainwright.plan.trace_request import question
 from trainwright.profile import store
 from trainwright.profile.profile import Profile, evaluate
 from trainwright.profile.spec import TraceSpec, kernel_points

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from trainwright.catalog import find_gpu, list_gpus
-from trainwright.prices import kept
+from trainwright.prices import own_prices
 from trainwright.prices.imports import preview, read
 from trainwright.prices.imports.matching import matcher
 
@@ -211,7 +211,7 @@ rtx-5090,-1,USD
 
 def test_nothing_is_kept_before_it_was_looked_at():
     preview(read(LIST, "my.csv", TODAY))
-    assert kept.load().observations == ()
+    assert own_prices.load().observations == ()
 
 
 def test_a_persons_choice_settles_a_row():

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from trainwright.messages import UserError, render
-from trainwright.probe import benchmark_disk, benchmarks, drive, kept
+from trainwright.probe import benchmark_disk, benchmarks, drive, measurements
 from trainwright.probe.benchmark import Choices
 from trainwright.probe.drive import Drive
 from trainwright.worker import client
@@ -68,7 +68,7 @@ def test_four_tests_small_files_and_readers_are_kept_and_nothing_else(tmp_path, 
     assert found["drive.read.seq1m-q8t1"].conditions["method"] == method
     assert not any(".write." in name for name in found)
     assert list(tmp_path.iterdir()) == []
-    assert kept.load().measurements == outcome.measurements
+    assert measurements.load().measurements == outcome.measurements
 
 
 @linux
@@ -185,7 +185,7 @@ def test_cancelling_half_way_leaves_nothing(tmp_path) -> None:
     assert caught.value.message.id == "worker.cancelled"
     assert list(tmp_path.iterdir()) == []
     assert held_open(tmp_path) == []
-    assert kept.load().measurements == ()
+    assert measurements.load().measurements == ()
 
 
 @linux

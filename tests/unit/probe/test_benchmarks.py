@@ -18,8 +18,8 @@ from trainwright.probe import (
     benchmark_cpu,
     benchmark_gpu,
     benchmarks,
-    kept,
     measured,
+    measurements,
     occupied,
 )
 from trainwright.probe.benchmark import Choices
@@ -42,7 +42,7 @@ def test_pictures_a_second_by_workers(monkeypatch) -> None:
     each = one.conditions["picture_bytes"]
     assert 80_000 < each < 150_000  # ImageNet's mean file has 110 KB
     assert core.value == pytest.approx(one.value * each, rel=1e-3)
-    assert kept.load().latest("decode.pillow.core") == core
+    assert measurements.load().latest("decode.pillow.core") == core
 
 
 def test_workers_are_enough_where_more_bring_little() -> None:
@@ -68,7 +68,7 @@ def test_products_on_the_processor_say_so() -> None:
 def test_without_a_gpu_there_is_no_link() -> None:
     with pytest.raises(UserError, match="no link to measure"):
         benchmarks.run("link", QUICK)
-    assert kept.load().measurements == ()
+    assert measurements.load().measurements == ()
 
 
 @pytest.mark.slow
@@ -188,7 +188,7 @@ def test_a_child_that_misbehaves_is_one_line_and_nothing_is_kept(
     place.mkdir()
     with pytest.raises(UserError, match=said):
         benchmarks.run(name, Choices(place, 64 << 20, seconds=0.05, force=True))
-    assert kept.load().measurements == ()
+    assert measurements.load().measurements == ()
     assert list(place.iterdir()) == []
 
 
@@ -315,7 +315,7 @@ def test_ctrl_c_leaves_nothing(tmp_path) -> None:
     child.stderr.close()
     assert not _measuring(tmp_path)
     assert list(tmp_path.iterdir()) == []
-    assert kept.load().measurements == ()
+    assert measurements.load().measurements == ()
 
 
 def _measuring(folder: Path) -> bool:

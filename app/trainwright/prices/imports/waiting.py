@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from trainwright import saving
 from trainwright.messages import Message, UserError
-from trainwright.prices import kept, lines
+from trainwright.prices import lines, own_prices
 from trainwright.prices.imports.rows import Row
 from trainwright.quoting import json_text
 
@@ -37,7 +37,7 @@ class Waiting:
 
 def path() -> Path:
     """Return the file, in the user's data folder."""
-    return kept.path().with_name("waiting.jsonl")
+    return own_prices.path().with_name("waiting.jsonl")
 
 
 def load() -> Waiting:
@@ -46,7 +46,7 @@ def load() -> Waiting:
     A file of which no line can be read is set aside.
     """
     source = path()
-    return _load(source, kept.stamp(source)) or Waiting(note=kept.set_aside(source))
+    return _load(source, own_prices.stamp(source)) or Waiting(note=own_prices.set_aside(source))
 
 
 def add(new: Iterable[Row]) -> int:
@@ -91,11 +91,11 @@ def _write(rows: Iterable[Row], unread: Iterable[bytes]) -> None:
     entries = (_ROW.dump_python(row, mode="json", exclude_defaults=True) for row in rows)
     texts = [json.dumps({"format": FORMAT}), *map(json_text, entries)]
     content = b"\n".join((*(text.encode() for text in texts), *unread))
-    kept.write(path(), content + b"\n")
+    own_prices.write(path(), content + b"\n")
 
 
 @lru_cache(maxsize=2)
-def _load(source: Path, _stamp: kept.Stamp) -> Waiting | None:
+def _load(source: Path, _stamp: own_prices.Stamp) -> Waiting | None:
     """Return what a file holds; None where it is damaged."""
     found = lines.read(source, FORMAT, _ROW.validate_python)
     if found is None:

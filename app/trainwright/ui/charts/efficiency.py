@@ -8,7 +8,7 @@ from PySide6.QtGui import QPen, QPolygonF
 
 from trainwright.estimate.roofpoints import RoofPoint, Roofs
 from trainwright.messages.units import percent
-from trainwright.ui import doors, tokens
+from trainwright.ui import addresses, tokens
 from trainwright.ui.charts.axis import Scale
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
@@ -56,7 +56,7 @@ class EfficiencyChart(Painted):
     def _draw_point(self, d: Drawing, roofs: Roofs, point: RoofPoint, x: Scale, y: Scale) -> None:
         centre = QPointF(x(math.log10(point.size)), y(min(roofs.share(point), 1.0)))
         d.setPen(QPen(tokens.colour("surface"), 1))
-        d.setBrush(tokens.colour(doors.colour(doors.family(point.group)), 0.72))
+        d.setBrush(tokens.colour(addresses.colour(addresses.family(point.group)), 0.72))
         d.drawEllipse(centre, 4, 4)
         if self._here is not None and point.address == self._here.address:
             d.setBrush(Qt.BrushStyle.NoBrush)
@@ -125,7 +125,7 @@ def _explained(roofs: Roofs, address: str) -> tuple[tuple[RoofPoint, ...], RoofP
     here = roofs.at(name) if area == "operator" else None
     group = here.group if here is not None else ""
     if area == "family":
-        group = next((one for one in roofs.classes if doors.family(one) == name), "")
+        group = next((one for one in roofs.classes if addresses.family(one) == name), "")
     alike = [point for point in roofs.points if point.group == group and point.bytes]
     products = bool((here or alike[0]).flops) if alike else False
     return tuple(point for point in alike if bool(point.flops) == products), here

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from trainwright.estimate.memory import Curve
 from trainwright.plan.report import Report
-from trainwright.ui import doors, tokens
+from trainwright.ui import addresses, tokens
 from trainwright.ui.charts.axis import Scale, tick_text, ticks
 from trainwright.ui.charts.raster import over, stacked
 from trainwright.ui.figures import gib, giga, unit_of_memory
@@ -47,7 +47,7 @@ class Stack:
 
 def stack(curve: Curve, fixed: tuple[tuple[str, float], ...], columns: int) -> Stack:
     """Reduce a curve to at most ``columns`` points; ``fixed`` bands are as high all through."""
-    roles = tuple(sorted((*curve.terms, *(role for role, _ in fixed)), key=doors.rank))
+    roles = tuple(sorted((*curve.terms, *(role for role, _ in fixed)), key=addresses.rank))
     outside = sum(size for _, size in fixed)
     total = (curve.live.sum(axis=0) + outside) / giga()
     at = _fullest(total, columns)
@@ -144,7 +144,11 @@ class MemoryChart(Painted):
         tops = (y.end + (y.high - data.tops[:, shown]) * _per_unit(y)) * scale
         ground = tokens.colour("surface")
         fills = [
-            over(tokens.colour(doors.colour(role)), 0.45 if doors.hatched(role) else 1.0, ground)
+            over(
+                tokens.colour(addresses.colour(role)),
+                0.45 if addresses.hatched(role) else 1.0,
+                ground,
+            )
             for role in data.roles
         ]
         line = over(tokens.colour("text2"), 0.75, ground)
@@ -163,7 +167,7 @@ class MemoryChart(Painted):
         text = tr("ui.chart.cut", name=name, size=gib(size * giga()), value=tick_text(low))
         d.write(_LEFT + 8, y(low) - min(height, 18), w - _LEFT - _RIGHT - 16, min(height, 18), text,
                 px=tokens.MICRO, weight=500,
-                colour=tokens.ink(doors.colour(data.roles[0])))  # fmt: skip
+                colour=tokens.ink(addresses.colour(data.roles[0])))  # fmt: skip
 
     def _draw_phases(
         self, d: Drawing, x: Scale, y: Scale, low: float, limit: float, data: Stack

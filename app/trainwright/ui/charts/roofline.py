@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from trainwright.estimate.roofpoints import RoofPoint, Roofs
 from trainwright.messages.units import number, percent
-from trainwright.ui import doors, tokens
+from trainwright.ui import addresses, tokens
 from trainwright.ui.charts.axis import Scale
 from trainwright.ui.figures import three
 from trainwright.ui.i18n import tr
@@ -84,12 +84,12 @@ class RooflineChart(Painted):
             return
         self._draw_axes(d, self._frame)
         for spot in self._spots:
-            ink = tokens.colour(doors.colour(doors.family(spot.point.group)))
+            ink = tokens.colour(addresses.colour(addresses.family(spot.point.group)))
             if spot.point.bound == "launch":
                 d.setBrush(tokens.colour("surface"))
                 d.setPen(QPen(ink, 1.4))
             else:
-                fill = tokens.colour(doors.colour(doors.family(spot.point.group)), 0.72)
+                fill = tokens.colour(addresses.colour(addresses.family(spot.point.group)), 0.72)
                 d.setBrush(fill)
                 d.setPen(QPen(tokens.colour("surface"), 1))
             d.drawEllipse(spot.centre, spot.radius, spot.radius)
@@ -364,7 +364,7 @@ class FamilyKey(Door):
         return QSize(int(tokens.width(self._name, tokens.LABEL) + share) + 32, 20)
 
     def draw(self, d: Drawing, w: int, h: int) -> None:
-        d.swatch(3, 5, doors.colour(self._family))
+        d.swatch(3, 5, addresses.colour(self._family))
         used = d.write(18, 0, w - 18, h, self._name, px=tokens.LABEL, colour="text2")
         d.write(18 + used + 5, 0, w - 23 - used, h, self._share, px=tokens.LABEL, weight=600)
 
@@ -421,7 +421,7 @@ def _families(roofs: Roofs) -> dict[str, float]:
     """Return seconds by family, the slowest first; what takes next to nothing is left out."""
     sums: dict[str, float] = {}
     for group, seconds in roofs.classes.items():
-        family = doors.family(group)
+        family = addresses.family(group)
         sums[family] = sums.get(family, 0.0) + seconds
     shown = {name: value for name, value in sums.items() if value >= 0.002 * roofs.seconds}
     return dict(sorted(shown.items(), key=lambda item: -item[1]))

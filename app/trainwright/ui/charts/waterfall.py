@@ -12,7 +12,7 @@ from trainwright.estimate.timeline import Bar, Timeline, timeline
 from trainwright.explain import Unit
 from trainwright.messages.units import percent
 from trainwright.plan.report import Report
-from trainwright.ui import doors, tokens
+from trainwright.ui import addresses, tokens
 from trainwright.ui.charts.axis import Scale, tick_text, ticks
 from trainwright.ui.figures import bare, three
 from trainwright.ui.i18n import tr
@@ -178,7 +178,7 @@ class Waterfall(Painted):
         if row.idle:
             d.box(left, top, wide, _BAR, "sunken", "slack", radius=2.5, dashed=True)
             return
-        fill = doors.colour(row.name)
+        fill = addresses.colour(row.name)
         if span.waited:
             d.box(left, top, wide, _BAR, fill, radius=2.5)
             return

@@ -14,7 +14,7 @@ from trainwright.advise.advice import Advice, Choice, Reason, Relaxation, what_b
 from trainwright.messages import Message
 from trainwright.messages.keys import key_name, value_name
 from trainwright.plan.report import Verdict
-from trainwright.plan.saying import verdict
+from trainwright.plan.sentences import verdict
 from trainwright.quoting import json_text
 from trainwright.ui import tokens
 from trainwright.ui.charts.scatter import Point, Scatter

@@ -23,7 +23,7 @@ from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.notice import Strip
 
 if TYPE_CHECKING:
-    from trainwright.probe.kept import Kept, Measurement
+    from trainwright.probe.measurements import Kept, Measurement
 
 NAMES: tuple[Name, ...] = get_args(Name)
 _ICONS: Mapping[Name, str] = {

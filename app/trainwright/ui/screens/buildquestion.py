@@ -5,8 +5,8 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout
 
 from trainwright.messages import Message, UserError
 from trainwright.plan.edit import with_keys
-from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
+from trainwright.plan.sentences import model_name
 from trainwright.prices import Currency
 from trainwright.ui import plans, tokens
 from trainwright.ui.buying import PRESETS, STEPS, amount_in, budget_of, nearest_step

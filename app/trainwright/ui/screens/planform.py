@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from trainwright.messages import Message
 from trainwright.messages.keys import short, value_name
 from trainwright.plan.lessons import LESSON_OF
-from trainwright.plan.saying import model_name
 from trainwright.plan.schema import Plan
+from trainwright.plan.sentences import model_name
 from trainwright.ui import plans, tokens
 from trainwright.ui.glance import Glance
 from trainwright.ui.i18n import tr

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout
 
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import number
-from trainwright.prices import kept
+from trainwright.prices import own_prices
 from trainwright.prices.history import Steps
 from trainwright.prices.imports import Refused, Row, waiting
 from trainwright.prices.imports.matching import matcher
@@ -186,7 +186,7 @@ class PreviewCard(Surface):
         found = self._preview
         try:
             with self._steps.doing():
-                kept.add(found.observations())
+                own_prices.add(found.observations())
                 if self._waited:
                     waiting.drop(found.matched())
                 else:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import number
-from trainwright.prices import Observation, freshness_of_own, kept, price_book
+from trainwright.prices import Observation, freshness_of_own, own_prices, price_book
 from trainwright.prices.history import Steps
 from trainwright.prices.imports import parse, preview_rows, read, read_file, waiting
 from trainwright.prices.imports.matching import Verdict, matcher
@@ -254,7 +254,7 @@ class OnePrice(PriceCard):
         try:
             seen = self._observation(date.today())
             with self._steps.doing():
-                kept.add([seen])
+                own_prices.add([seen])
         except UserError as error:
             self.refuse(error.message)
             return
@@ -377,12 +377,12 @@ class KeptCard(PriceCard):
             today = date.today()
             again = replace(one, observed=today, valid_until=None, source="by hand")
             said = Message.of("prices.screen.confirmed", part=one.part, date=today.isoformat())
-            self._do(partial(kept.add, [again]), said)
+            self._do(partial(own_prices.add, [again]), said)
 
     def _withdraw(self) -> None:
         if one := self._chosen():
             said = Message.of("prices.withdrawn", count=1, part=one.part)
-            self._do(partial(kept.withdraw, [one]), said)
+            self._do(partial(own_prices.withdraw, [one]), said)
 
     def _chosen(self) -> Observation | None:
         return self.rows[self.table.row] if 0 <= self.table.row < len(self.rows) else None

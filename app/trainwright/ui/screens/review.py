@@ -11,7 +11,7 @@ from trainwright.advise.advice import what_becomes
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import gib, percent
 from trainwright.plan.report import Verdict
-from trainwright.plan.saying import verdict
+from trainwright.plan.sentences import verdict
 from trainwright.quoting import dotted, json_text
 from trainwright.review import Review
 from trainwright.review import reviewing as reviews

@@ -319,7 +319,7 @@ def example_line(path: Path) -> str:
     """Return what an example plans, in a line; nothing where it cannot be read."""
     from trainwright.messages import UserError
     from trainwright.plan.file import read
-    from trainwright.plan.saying import model_name
+    from trainwright.plan.sentences import model_name
     from trainwright.ui.names import gpu_name
 
     try:

@@ -158,7 +158,7 @@ class Heading(Painted):
 class Door(QAbstractButton):
     """Something that opens where a figure comes from: by click, Enter, Space or F1.
 
-    ``address`` names the figure within the report; see ``trainwright.ui.doors``.
+    ``address`` names the figure within the report; see ``trainwright.ui.addresses``.
     """
 
     radius: float = tokens.CONTROL

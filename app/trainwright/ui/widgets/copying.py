@@ -11,7 +11,7 @@ from trainwright.estimate.roofpoints import Roofs
 from trainwright.explain import Quantity
 from trainwright.plan.report import Report
 from trainwright.quoting import csv_row, markdown, sheet_cell, visible
-from trainwright.ui import doors
+from trainwright.ui import addresses
 from trainwright.ui.figures import figure
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.rooftext import point_name, point_text
@@ -95,7 +95,7 @@ def memory_rows(report: Report | None) -> Rows:
     return (
         (tr("ui.copy.verdict"), verdict),
         *_named(totals),
-        *_named(doors.segments(report)),
+        *_named(addresses.segments(report)),
     )
 
 

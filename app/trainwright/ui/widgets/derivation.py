@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from trainwright.explain import Quantity
-from trainwright.ui import doors, tokens
+from trainwright.ui import addresses, tokens
 from trainwright.ui.figures import figure, sentence, sourced
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import draw_icon, draw_mark
@@ -193,7 +193,7 @@ class RowLayout:
         self._px = tokens.BODY if top else tokens.LABEL
         self._value = str(figure(quantity))
         self._value_width = int(tokens.width(self._value, self._px, 600)) + 1
-        self._text_left = left + 15 + (16 if quantity.role in doors.COLOURS else 0)
+        self._text_left = left + 15 + (16 if quantity.role in addresses.COLOURS else 0)
         room = full - 26 - self._value_width - self._text_left
         self._name = tokens.wrapped(say(quantity.name), room, self._px, 500)
         below = second_line(quantity)
@@ -213,9 +213,9 @@ class RowLayout:
         if self.quantity.parts:
             glyph = "caret-down" if is_open else "caret-right"
             draw_icon(painter, glyph, self.left + 1, middle - 5, 11, "text3")
-        if self.quantity.role in doors.COLOURS:
+        if self.quantity.role in addresses.COLOURS:
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(tokens.colour(doors.colour(self.quantity.role)))
+            painter.setBrush(tokens.colour(addresses.colour(self.quantity.role)))
             painter.drawRoundedRect(self.left + 16, middle - 5, 10, 10, 2.5, 2.5)
         weight = 600 if self.top and is_open else 500 if self.top else 400
         ink = "text" if self.top else "text2"

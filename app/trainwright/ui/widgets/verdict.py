@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 from trainwright.explain import Kind, Quantity, total
 from trainwright.messages import Message
 from trainwright.plan.report import Report, Verdict
-from trainwright.ui import doors, tokens
+from trainwright.ui import addresses, tokens
 from trainwright.ui.figures import figure, gib, giga, memory, sentence, unit_of_memory
 from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.paint import STATE_ICON, Drawing
@@ -41,7 +41,7 @@ class LegendKey(Door):
         address = "memory.derivation" if quantity.role == "small" else f"term.{quantity.role}"
         super().__init__(address, parent)
         self.role = quantity.role
-        self._name = say(doors.short_name(quantity))
+        self._name = say(addresses.short_name(quantity))
         self._quantity: Quantity | None = None
         self._value = ""
         self.show_quantity(quantity)
@@ -66,7 +66,7 @@ class LegendKey(Door):
 
     def draw(self, d: Drawing, w: int, h: int) -> None:
         assert self._quantity is not None
-        d.swatch(3, 4, doors.colour(self.role), hatched=doors.hatched(self.role))
+        d.swatch(3, 4, addresses.colour(self.role), hatched=addresses.hatched(self.role))
         d.write(18, 0, w - 18, 18, self._name, px=tokens.LABEL, colour="text2")
         x = 18.0
         if self._quantity.kind is not Kind.ESTIMATED:
@@ -265,7 +265,7 @@ class VerdictCard(Painted):
             d.hatch(QRectF(end_of_use, y, end_of_card - end_of_use, _BAR_HEIGHT),
                     tokens.colour("line2", 0.55), step=6)  # fmt: skip
         x = float(_SIDE)
-        for part in doors.segments(self._report):
+        for part in addresses.segments(self._report):
             wide = part.value * scale
             if x < end_of_card:  # what is beyond is painted over
                 self._draw_segment(d, part, x, y, min(wide, end_of_card - x))
@@ -277,15 +277,15 @@ class VerdictCard(Painted):
         d.restore()
 
     def _draw_segment(self, d: Drawing, part: Quantity, x: float, y: float, wide: float) -> None:
-        fill = doors.colour(part.role)
+        fill = addresses.colour(part.role)
         d.fillRect(QRectF(x, y, wide + 0.4, _BAR_HEIGHT), tokens.colour(fill))
-        if doors.hatched(part.role):
+        if addresses.hatched(part.role):
             d.hatch(QRectF(x, y, wide, _BAR_HEIGHT), tokens.colour("surface", 0.6), step=4)
         if x > _SIDE:
             d.fillRect(QRectF(x - 0.5, y, 1, _BAR_HEIGHT), tokens.colour("surface"))
-        if doors.hatched(part.role):
+        if addresses.hatched(part.role):
             return
-        name, value = say(doors.short_name(part)), gib(part.value)
+        name, value = say(addresses.short_name(part)), gib(part.value)
         name_width = tokens.width(name, tokens.LABEL, 600)
         value_width = tokens.width(value, tokens.LABEL, 600)
         ink = tokens.ink(fill)
@@ -374,7 +374,7 @@ def _margin(size: float) -> str:
 
 def _worth_naming(report: Report) -> list[Quantity]:
     """Return the terms of the legend: those that a bar can show, and the others as one."""
-    parts = doors.segments(report)
+    parts = addresses.segments(report)
     least = report.memory.device_used.value * _LEAST_SHARE
     small = [part for part in parts if part.value < least]
     if len(small) < 2:

@@ -13,8 +13,8 @@ from trainwright.machine.resolve import catalogued
 from trainwright.messages import UserError, render
 from trainwright.plan import file
 from trainwright.plan.edit import with_keys
-from trainwright.plan.question import Question, question
 from trainwright.plan.schema import Plan
+from trainwright.plan.trace_request import Question, question
 from trainwright.profile import store
 from trainwright.workload import Inputs
 from trainwright.workload.defaults import filled

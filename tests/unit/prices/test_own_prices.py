@@ -5,30 +5,30 @@ from datetime import date
 import pytest
 
 from trainwright.messages import UserError, render
-from trainwright.prices import Rate, exchange, kept, price_book
+from trainwright.prices import Rate, exchange, own_prices, price_book
 
 
 def test_prices_outlive_the_program_in_the_order_in_which_they_came(seen):
     first, second = seen(200, 3, seller="퀘이사존 <중고>"), seen(300, 1, currency="KRW")
-    kept.add([first])
-    kept.add([second])
-    assert kept.load().observations == (first, second)
+    own_prices.add([first])
+    own_prices.add([second])
+    assert own_prices.load().observations == (first, second)
     assert price_book().observations["psu", "rm1000x"] == (first, second)
 
 
 def test_the_same_price_is_kept_once(seen):
-    kept.add([seen(200, 3), seen(200, 3)])
-    kept.add([seen(200, 3)])
-    assert len(kept.load().observations) == 1
-    assert len(kept.path().read_text().splitlines()) == 2
+    own_prices.add([seen(200, 3), seen(200, 3)])
+    own_prices.add([seen(200, 3)])
+    assert len(own_prices.load().observations) == 1
+    assert len(own_prices.path().read_text().splitlines()) == 2
 
 
 def test_a_withdrawn_price_is_gone_but_its_line_stays(seen):
-    kept.add([seen(200, 3), seen(220, 3)])
-    before = kept.path().read_bytes()
-    kept.withdraw([seen(200, 3)])
-    assert kept.load().observations == (seen(220, 3),)
-    assert kept.path().read_bytes().startswith(before)
+    own_prices.add([seen(200, 3), seen(220, 3)])
+    before = own_prices.path().read_bytes()
+    own_prices.withdraw([seen(200, 3)])
+    assert own_prices.load().observations == (seen(220, 3),)
+    assert own_prices.path().read_bytes().startswith(before)
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_a_withdrawn_price_is_gone_but_its_line_stays(seen):
     ],
 )
 def test_a_damaged_file_is_set_aside_and_said_in_one_line(seen, content):
-    kept.path().parent.mkdir(parents=True)
-    kept.path().write_bytes(content)
-    found = kept.load()
+    own_prices.path().parent.mkdir(parents=True)
+    own_prices.path().write_bytes(content)
+    found = own_prices.load()
     assert found.observations == ()
     assert "prices.jsonl.damaged" in render(found.note, "en")
-    assert kept.path().with_name("prices.jsonl.damaged").read_bytes() == content
-    kept.add([seen()])
-    assert len(kept.load().observations) == 1
+    assert own_prices.path().with_name("prices.jsonl.damaged").read_bytes() == content
+    own_prices.add([seen()])
+    assert len(own_prices.load().observations) == 1
 
 
 DAMAGES = {
@@ -71,44 +71,44 @@ DAMAGES = {
 @pytest.mark.parametrize("damaged", DAMAGES)
 @pytest.mark.parametrize("end", [b"\n", b""])
 def test_a_bad_line_is_named_and_stays_and_the_others_count(seen, damaged, end):
-    kept.add([seen(200, 3)])
-    with kept.path().open("ab") as file:
+    own_prices.add([seen(200, 3)])
+    with own_prices.path().open("ab") as file:
         file.write(damaged + end)
-    found = kept.load()
+    found = own_prices.load()
     assert found.observations == (seen(200, 3),)
     for language in ("en", "ko"):
         note = render(found.note, language)
-        assert f"{kept.path()}:3: " in note
+        assert f"{own_prices.path()}:3: " in note
         assert "\n" not in note
     assert DAMAGES[damaged] in render(found.note, "en")
     assert price_book().notes == (found.note,)
-    kept.add([seen(300, 1)])
-    kept.withdraw([seen(200, 3)])
-    assert kept.load().observations == (seen(300, 1),)
-    assert damaged in kept.path().read_bytes().split(b"\n")
-    assert [file.name for file in kept.path().parent.glob("prices.jsonl*")] == [
+    own_prices.add([seen(300, 1)])
+    own_prices.withdraw([seen(200, 3)])
+    assert own_prices.load().observations == (seen(300, 1),)
+    assert damaged in own_prices.path().read_bytes().split(b"\n")
+    assert [file.name for file in own_prices.path().parent.glob("prices.jsonl*")] == [
         "prices.jsonl",
         "prices.jsonl.lock",
     ]
 
 
 def test_a_damaged_first_line_costs_no_price_and_more_bad_lines_are_counted(seen):
-    kept.add([seen(200, 3)])
-    _, line = kept.path().read_bytes().splitlines()
-    kept.path().write_bytes(b"{\n" + line + b"\n\n-\n-\n")
-    found = kept.load()
+    own_prices.add([seen(200, 3)])
+    _, line = own_prices.path().read_bytes().splitlines()
+    own_prices.path().write_bytes(b"{\n" + line + b"\n\n-\n-\n")
+    found = own_prices.load()
     assert found.observations == (seen(200, 3),)
     assert "prices.jsonl:1: " in render(found.note, "en")
     assert "2 more lines" in render(found.note, "en")
 
 
 def test_a_file_of_a_later_version_is_left_alone(seen):
-    kept.path().parent.mkdir(parents=True)
-    kept.path().write_text('{"format": 2}\n{"shape": "unknown"}\n')
-    assert "later version" in render(kept.load().note, "en")
+    own_prices.path().parent.mkdir(parents=True)
+    own_prices.path().write_text('{"format": 2}\n{"shape": "unknown"}\n')
+    assert "later version" in render(own_prices.load().note, "en")
     with pytest.raises(UserError, match="later version"):
-        kept.add([seen()])
-    assert kept.path().read_text().endswith('{"shape": "unknown"}\n')
+        own_prices.add([seen()])
+    assert own_prices.path().read_text().endswith('{"shape": "unknown"}\n')
 
 
 def test_the_exchange_rate_is_dated_and_kept(today):

@@ -10,8 +10,8 @@ import pytest
 
 from trainwright.explain import Unit
 from trainwright.messages import UserError, render
-from trainwright.probe import kept
-from trainwright.probe.kept import Measurement
+from trainwright.probe import measurements
+from trainwright.probe.measurements import Measurement
 
 READ = Measurement(
     what="drive.read.seq1m-q8t1",
@@ -28,15 +28,15 @@ READ = Measurement(
 
 
 def test_what_was_measured_is_there_in_the_next_run() -> None:
-    kept.keep([READ])
-    assert kept.load() == kept.Kept((READ,))
+    measurements.keep([READ])
+    assert measurements.load() == measurements.Kept((READ,))
 
 
 def test_another_measurement_of_the_same_takes_its_place_and_others_stay() -> None:
     other = replace(READ, on="a hard disk", value=2e8)
     again = replace(READ, value=3e9, date="2026-04-01T10:00:00+00:00")
-    kept.keep([READ, other])
-    found = kept.keep([again])
+    measurements.keep([READ, other])
+    found = measurements.keep([again])
     assert found.measurements == (other, again)
     assert found.latest("drive.read.seq1m-q8t1") == again
     assert found.latest("drive.read.seq1m-q8t1", "a hard disk") == other
@@ -48,16 +48,16 @@ def test_another_measurement_of_the_same_takes_its_place_and_others_stay() -> No
 def test_another_driver_is_another_measurement() -> None:
     gemm = replace(READ, what="gemm.bfloat16", versions={"driver": "570.1"})
     newer = replace(gemm, versions={"driver": "580.2"})
-    assert kept.keep([gemm, newer]).measurements == (gemm, newer)
+    assert measurements.keep([gemm, newer]).measurements == (gemm, newer)
 
 
 def test_forgetting_leaves_other_benchmarks() -> None:
     gemm = replace(READ, what="gemm.bfloat16")
-    kept.keep([READ, gemm])
-    kept.forget("drive")
-    assert kept.load().measurements == (gemm,)
-    kept.forget()
-    assert kept.load().measurements == ()
+    measurements.keep([READ, gemm])
+    measurements.forget("drive")
+    assert measurements.load().measurements == (gemm,)
+    measurements.forget()
+    assert measurements.load().measurements == ()
 
 
 @pytest.mark.parametrize(
@@ -75,35 +75,35 @@ def test_forgetting_leaves_other_benchmarks() -> None:
     ],
 )
 def test_a_damaged_file_is_set_aside_with_one_line(text: str) -> None:
-    file = kept.path()
+    file = measurements.path()
     file.parent.mkdir(parents=True)
     file.write_bytes(text.encode("latin-1"))
-    found = kept.load()
+    found = measurements.load()
     assert found.measurements == ()
     assert found.note is not None
     assert "set aside" in render(found.note, "en")
     assert file.with_name("measurements.json.damaged").read_bytes() == text.encode("latin-1")
-    assert kept.load() == kept.Kept()
-    assert kept.keep([READ]).measurements == (READ,)
+    assert measurements.load() == measurements.Kept()
+    assert measurements.keep([READ]).measurements == (READ,)
 
 
 def test_a_value_that_is_no_number_damages_the_file() -> None:
-    kept.keep([READ])
-    file = kept.path()
+    measurements.keep([READ])
+    file = measurements.path()
     file.write_text(file.read_text().replace("3500000000.0", "Infinity"))
-    assert kept.load().note is not None
+    assert measurements.load().note is not None
 
 
 def test_a_file_of_a_later_version_is_left_alone() -> None:
-    file = kept.path()
+    file = measurements.path()
     file.parent.mkdir(parents=True)
     text = json.dumps({"format": 2, "records": {"new": "shape"}})
     file.write_text(text)
-    found = kept.load()
+    found = measurements.load()
     assert found.note is not None
     assert found.note.id == "kept.later"
     with pytest.raises(UserError, match="later version"):
-        kept.keep([READ])
+        measurements.keep([READ])
     assert file.read_text() == text
 
 
@@ -113,18 +113,18 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch) -
     blocked.write_text("no folder")
     monkeypatch.setenv("XDG_DATA_HOME", str(blocked))
     with pytest.raises(UserError, match="cannot be kept"):
-        kept.keep([READ])
+        measurements.keep([READ])
 
 
 def test_nothing_is_left_where_the_write_fails(monkeypatch) -> None:
-    kept.keep([READ])
-    before = sorted(kept.folder().iterdir())
+    measurements.keep([READ])
+    before = sorted(measurements.folder().iterdir())
 
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match="No space left"):
-        kept.keep([replace(READ, on="another")])
-    assert sorted(kept.folder().iterdir()) == before
-    assert kept.load().measurements == (READ,)
+        measurements.keep([replace(READ, on="another")])
+    assert sorted(measurements.folder().iterdir()) == before
+    assert measurements.load().measurements == (READ,)
