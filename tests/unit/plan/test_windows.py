@@ -11,9 +11,7 @@ from trainwright.plan.evaluate import Facts, Pending, memory_of, resolve
 from trainwright.plan.schema import Plan
 from trainwright.plan.trace_request import question
 from trainwright.profile import store
-from trainwright.profile.profile import Profile, evaluate
 from trainwright.profile.spec import TraceSpec, kernel_points
-from trainwright.profile.trace import ALLOC, FREE
 
 WINDOW = 512
 GEMMA: dict[str, Any] = {
@@ -58,20 +56,6 @@ def facts_of(asked: Plan) -> Facts:
     if isinstance(found, Facts):
         return found
     return found.answered(store.trace(found.spec))
-
-
-def cached_bytes(profile: Profile, batch: int, length: int) -> int:
-    """Return what the cache holds after a token decoded at this length, in the very trace."""
-    decode = profile.segments["decode"]
-    sizes = evaluate(profile.sizes, batch, length)
-    born = decode.a[decode.code == ALLOC].tolist()
-    size_of = dict(zip(born, sizes[decode.b[decode.code == ALLOC]].tolist(), strict=True))
-    dead = set(decode.a[decode.code == FREE].tolist())
-    return sum(
-        nbytes
-        for storage, nbytes in size_of.items()
-        if storage not in dead and profile.category.get(storage) == "kv_cache"
-    )
 
 
 def term(asked: Plan, facts: Facts, role: str) -> float:
