@@ -33,7 +33,7 @@ from trainwright.plan import model
 from trainwright.plan.schema import Plan
 from trainwright.prices import exchange, own_prices
 from trainwright.prices.imports import waiting
-from trainwright.probe import kept as measured
+from trainwright.probe import measurements as measured
 from trainwright.profile import codec, store, windows
 from trainwright.worker import client
 from trainwright.workload import weightfiles
