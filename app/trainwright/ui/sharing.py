@@ -12,6 +12,10 @@ from trainwright.ui.i18n import language
 from trainwright.ui.session import Session
 
 
+_DOTS_AN_INCH = 96
+"""Of a pixel in CSS (W3C: CSS Values and Units, reference pixel)."""
+
+
 def share(session: Session, path: Path) -> None:
     """Write the answer that is on screen; a name that ends in .pdf makes a PDF.
 
@@ -37,6 +41,9 @@ def _printed(text: str) -> bytes:
     writer.setPageMargins(QMarginsF(15, 15, 15, 15), QPageLayout.Unit.Millimeter)
     document = QTextDocument()
     document.setHtml(text)
+    # Without a size of its own Qt lays the page out in the writer's dots, 1,200 an inch, and
+    # sizes in pixels become specks. With one it scales what is laid out at a screen's.
+    document.setPageSize(writer.pageLayout().paintRectPixels(_DOTS_AN_INCH).size().toSizeF())
     document.print_(writer)
     buffer.close()
     return bytes(data.data())
