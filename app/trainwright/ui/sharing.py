@@ -11,7 +11,6 @@ from trainwright.export.page import page
 from trainwright.ui.i18n import language
 from trainwright.ui.session import Session
 
-
 _DOTS_AN_INCH = 96
 """Of a pixel in CSS (W3C: CSS Values and Units, reference pixel)."""
 
