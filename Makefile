@@ -24,6 +24,7 @@ lint: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	@$(BIN)/python scripts/system_packages.py --for tests
 	$(PYTEST) -q tests/unit/test_prose.py
 
 # While working: lint, and the tests of what changed since main.
