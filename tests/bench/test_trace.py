@@ -7,6 +7,7 @@ from pathlib import Path
 from time import perf_counter
 
 import pytest
+from compare_speed import LLAMA
 
 from trainwright.messages import UserError
 from trainwright.plan.evaluate import Pending, evaluate, resolve
@@ -14,18 +15,11 @@ from trainwright.plan.schema import Plan
 from trainwright.profile import store
 
 BUDGET_S = 20.0
-LLAMA_3_8B = {
-    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 128_256,
-    "hidden_size": 4096, "intermediate_size": 14_336, "num_hidden_layers": 32,
-    "num_attention_heads": 32, "num_key_value_heads": 8, "max_position_embeddings": 8192,
-    "rope_theta": 500_000.0, "rms_norm_eps": 1e-5, "hidden_act": "silu",
-    "tie_word_embeddings": False,
-}  # fmt: skip
 
 
 def planned(folder: Path, task: str) -> Plan:
     path = folder / "config.json"
-    path.write_text(json.dumps(LLAMA_3_8B), encoding="utf-8")
+    path.write_text(json.dumps(LLAMA), encoding="utf-8")
     return Plan.model_validate(
         {
             "trainwright": 1,

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainwright.messages import Message
-from trainwright.plan.report import Report
+from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
+from trainwright.plan.sentences import verdict
 from trainwright.plan.serving import TENSOR_PARALLEL
 from trainwright.workload import FullSettings
 from trainwright.workload.settings import Effect
@@ -73,12 +74,19 @@ class Relaxation:
     buys: bool = False
     """Whether it takes other hardware, and so money."""
 
+    @property
+    def caution(self) -> Message | None:
+        """Its verdict, where it fits only just or requests wait."""
+        if self.estimate is None or self.estimate.verdict not in (Verdict.QUEUES, Verdict.TIGHT):
+            return None
+        return verdict(self.estimate)
+
 
 BETTER = (
     *("advise.fewer-nodes", "advise.early-step", "advise.sharding", "advise.worth-compiling"),
     TENSOR_PARALLEL,
 )
-"""How the ids of those notes begin that people should read before all else."""
+"""How the ids of the notes begin that people should read first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +115,4 @@ class Advice:
     @property
     def other_notes(self) -> tuple[Message, ...]:
         """The rest of the notes."""
-        return tuple(note for note in self.notes if note not in self.first_notes)
+        return tuple(note for note in self.notes if not note.id.startswith(BETTER))

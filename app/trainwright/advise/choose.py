@@ -14,7 +14,7 @@ from trainwright.advise.sharing import sharded
 from trainwright.advise.splitting import split, splittings
 from trainwright.advise.staging import WORTH_STAGES, staged, stagings
 from trainwright.advise.taking import with_settings
-from trainwright.advise.unplanned import unplanned_sharding
+from trainwright.advise.uncompared import SHARDING_HINTS, uncompared
 from trainwright.advise.walk import Timed
 from trainwright.estimate import fp8
 from trainwright.estimate.optimizers import traced_as
@@ -67,12 +67,12 @@ def advise(
     if first is None:
         ways = relax.relaxations(search, wanted)
         compared = any(way.change.id == relax.SHARES_ASIDE or _shards(way) for way in ways)
-        hints = (*unplanned_sharding(search), *(() if compared else relax.hints(search)))
+        others = uncompared(search, shards=not compared)
         return Advice(
             choices=(),
             pareto=(),
             nothing_fits=ways,
-            notes=(*hints, *relax.uncompared(search), *_not_considered(search, obeying=False)),
+            notes=(*others, *_not_considered(search, obeying=False)),
             considered=search.considered,
             short_by_bytes=relax.shortage(search),
         )
@@ -92,7 +92,8 @@ def advise(
             *_margin(search, first),
             *waiting.ways(search, best, report),
             *mistakes(search, best, report),
-            *_faster(search, best),
+            *worth_compiling(choices[0].reasons),
+            *_fp8(search, best),
             *_not_considered(search),
         ),
         considered=search.considered,
@@ -197,7 +198,7 @@ def _untraced(what: str, error: UserError) -> Message:
 def _would_shard(advice: Advice) -> bool:
     """Return whether weights shared out may give the same result, and were not compared."""
     if not advice.choices:
-        return any(note.id in relax.SHARDING_HINTS for note in advice.notes)
+        return any(note.id in SHARDING_HINTS for note in advice.notes)
     best = advice.choices[0]
     return best.effect is not Effect.SAME and not best.settings.shards
 
@@ -361,9 +362,8 @@ def _spare(report: Report) -> float:
     return report.memory.device_total.value - report.memory.device_used_p95.value
 
 
-def _faster(search: Search, best: Timed) -> Iterator[Message]:
-    """Yield what compiling would gain, and fp8 products, which no plan may ask for yet."""
-    yield from worth_compiling(search, best)
+def _fp8(search: Search, best: Timed) -> Iterator[Message]:
+    """Yield what fp8 products would gain, which no plan may ask for yet."""
     profile = search.profile(best.candidate)
     workload = search.plan.workload
     if profile is None or not workload.trains or workload.adapts:

@@ -1,7 +1,7 @@
 """Why each free setting has its value, with this model's numbers and what would flip it."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from trainwright.advise import space
@@ -29,7 +29,7 @@ _CAPABILITY = {
 }
 
 _MUCH = 0.1
-"""Share of a step that compiling saves, from which on it is said before all else; assumed."""
+"""Share of a step that compiling has to save to be named first; assumed."""
 
 
 def reasons(search: Search, best: Timed, report: Report) -> tuple[Reason, ...]:
@@ -392,7 +392,7 @@ _UNTIMED = {"optimizer": _optimizer, "allocator": _allocator}
 """Of them, those that compare no times."""
 
 
-def _compile(search: Search, best: Timed, _report: Report | None = None) -> Iterator[Reason]:
+def _compile(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     """Yield what compiling would cost and gain in this run; the search leaves it off."""
     profile = search.profile(best.candidate)
     if profile is None or not search.plan.workload.trains:
@@ -410,12 +410,11 @@ def _compile(search: Search, best: Timed, _report: Report | None = None) -> Iter
     )
 
 
-def worth_compiling(search: Search, best: Timed) -> Iterator[Message]:
-    """Yield that this run should be tried compiled, where it is long and the gain is large."""
-    for reason in _compile(search, best) if search.plan.settings.compile is None else ():
-        values = reason.because.values
-        if reason.because.id == "advise.compile.pays" and values["gain"] >= _MUCH:
-            yield Message.of("advise.worth-compiling", **values)
+def worth_compiling(found: Iterable[Reason]) -> Iterator[Message]:
+    """Yield that this run should be tried compiled, where its reason says that it pays and much."""
+    for because in (reason.because for reason in found):
+        if because.id == "advise.compile.pays" and because.values["gain"] >= _MUCH:
+            yield Message.of("advise.worth-compiling", **because.values)
 
 
 def _by_rule(search: Search, report: Report) -> Iterator[Reason]:

@@ -1,7 +1,6 @@
 """Nothing fits: changes of what was asked for after which something does, each confirmed."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import islice
 from math import inf
 from typing import Any
@@ -20,11 +19,10 @@ from trainwright.estimate.engines import ENGINES
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
-from trainwright.plan.serving import NO_TENSOR_PARALLEL, TENSOR_PARALLEL
 from trainwright.profile.presets import presets
 from trainwright.workload import FullSettings, ModelSource
 from trainwright.workload.meaning import meaningful
-from trainwright.workload.settings import SHARDED, SHARDED_OPTIMIZERS, Effect, Loader
+from trainwright.workload.settings import SHARDED_OPTIMIZERS, Effect, Loader
 
 _NEXT_TASK = {"pretrain": "lora", "full": "lora", "lora": "qlora"}
 _STEP = 128
@@ -41,15 +39,6 @@ _EFFECTS: dict[tuple[str, str], Effect] = {("lora", "qlora"): Effect.NEARLY}
 Answer = tuple[Search, Timed, Report]
 
 SHARES_ASIDE = "advise.relax.shard-offload"
-SHARDING_HINTS = ("advise.sharding", "advise.sharding-aside")
-_SHARED = ("parameters", "gradients", "optimizer")
-"""Terms of the memory that FSDP2 shares out."""
-_LEFT = 0.25
-"""Of the gradients where each weight is updated as soon as its own is there: the largest one's, an
-embedding's; assumed, Llama 3.1 8B's takes 7 % of the weights, Gemma 3 4B's 16 %."""
-_WITH_EARLY_STEP = ("optimizer", "precision", "checkpointing", "cross_entropy", "allocator")
-_OF_COPIES = ("buckets", "casts")
-"""Terms that only whole copies of the weights have."""
 
 
 def relaxations(
@@ -163,69 +152,6 @@ def shortage(search: Search) -> float | None:
     return max(memory.device_used_p95.value - memory.device_total.value, 0.0)
 
 
-def uncompared(search: Search) -> Iterator[Message]:
-    """Yield ways that people go, and that nothing was traced for.
-
-    Of a denoiser's adapters: diffusers: examples/dreambooth/README_flux.md; kohya-ss/sd-scripts:
-    docs, FLUX.1. Of all weights on one GPU: torchtune: recipes, full_finetune_single_device.
-    """
-    yield from _early_step(search)
-    if search.plan.workload.adapts and '"_class_name"' in search.facts.config:
-        yield Message.of("advise.known-ways.denoiser")
-
-
-def hints(search: Search) -> Iterator[Message]:
-    """Yield what would help and was not compared: weights shared out over the GPUs."""
-    smallest, count = search.smallest, search.facts.machine.gpu_count
-    if smallest is None or count < 2:
-        return
-    if not search.plan.workload.trains:
-        ids = (TENSOR_PARALLEL, NO_TENSOR_PARALLEL)
-        yield from (one for one in search.report(smallest).notes if one.id in ids)
-        return
-    if smallest.strategy in SHARDED or search.plan.workload.objective is not None:
-        # It was compared, and takes the least memory; pairs are not sharded.
-        return
-    room = search.room(smallest)
-    terms = {one.role: one.value for one in search.report(smallest).memory.allocated_peak.parts}
-    whole = sum(terms.get(role, 0.0) for role in _SHARED)
-    rest = search.peak(smallest) - whole - sum(terms.get(role, 0.0) for role in _OF_COPIES)
-    for id, kept in zip(SHARDING_HINTS, (whole / count, 0.0), strict=True):
-        need = rest + kept
-        if need <= room:
-            task = search.plan.workload.task
-            yield Message.of(id, gpus=count, task=task, need=need, room=room, host=whole)
-            return
-
-
-def _early_step(search: Search) -> Iterator[Message]:
-    """Yield that the optimizer's step within backward would do, where that is not compared.
-
-    The whole batch goes through at once then: gradients are not summed up.
-    """
-    plan, smallest = search.plan, search.smallest
-    given, workload = plan.settings, plan.workload
-    if smallest is None or not workload.trains or workload.adapts or workload.objective is not None:
-        return
-    if smallest.strategy != "single" or given.optimizer_in_backward is not None:
-        return
-    if given.accumulation not in (None, 1) or given.micro_batch is not None:
-        return
-    batch = workload.effective_batch or 1
-    at_once = replace(smallest, micro_batch=batch, accumulation=1)
-    parts = search.report(smallest).memory.allocated_peak.parts
-    saved = (1 - _LEFT) * sum(one.value for one in parts if one.role == "gradients")
-    need, room = search.peak(at_once) - saved, search.room(smallest)
-    if need <= room < search.peak(smallest):
-        now = search.facts.settings
-        taken = {key: getattr(smallest, key) for key in _WITH_EARLY_STEP}
-        others = {key: value for key, value in taken.items() if value != getattr(now, key)}
-        keys = [f"settings.{key}: {value}" for key, value in others.items()]
-        task = Message.of(f"ui.task.{workload.task}")
-        values = {"task": task, "batch": batch, "settings": keys}
-        yield Message.of("advise.early-step", need=need, room=room, saved=saved, **values)
-
-
 def sharding(plan: Plan, *, aside: bool = False) -> Plan | None:
     """Return the plan with its weights shared out; None where that is not open.
 
@@ -253,12 +179,7 @@ def _shares_aside(search: Search) -> Iterator[Relaxation]:
     machine, plan = search.facts.machine, sharding(search.plan, aside=True)
     if plan is None or machine.memory_bytes is not None:
         return
-    if (answer := first(plan, search.sources)) is not None:
-        memory = answer[2].memory
-        need = memory.host.value if memory.host is not None else 0.0
-        cost = _cost(answer[2])
-        change = Message.of(SHARES_ASIDE, gpus=machine.gpu_count, need=need, **cost)
-        yield _way(change, plan, search, answer, Effect.SAME)
+    yield from _aside(search, plan, SHARES_ASIDE, gpus=machine.gpu_count)
 
 
 def _activations_aside(search: Search) -> Iterator[Relaxation]:
@@ -274,10 +195,15 @@ def _activations_aside(search: Search) -> Iterator[Relaxation]:
         return
     settings = given.model_copy(update={"activation_offload": True})
     moved = plan.model_copy(update={"settings": settings})
+    yield from _aside(search, moved, "advise.relax.activation-offload")
+
+
+def _aside(search: Search, moved: Plan, id: str, **values: Any) -> Iterator[Relaxation]:
+    """Yield a plan that keeps something in system memory, with how much it takes of that."""
     if (answer := first(moved, search.sources)) is not None:
         memory = answer[2].memory
         need = memory.host.value if memory.host is not None else 0.0
-        change = Message.of("advise.relax.activation-offload", need=need, **_cost(answer[2]))
+        change = Message.of(id, need=need, **values, **_cost(answer[2]))
         yield _way(change, moved, search, answer, Effect.SAME)
 
 

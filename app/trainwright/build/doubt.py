@@ -51,7 +51,7 @@ def doubted(ranked: Sequence[Candidate]) -> list[Candidate]:
 def checked(
     builds: Sequence[Candidate], systems: Sequence[Candidate]
 ) -> tuple[tuple[Candidate, ...], tuple[Message, ...]]:
-    """Return all, but those of which a rule cannot be checked after the others, and what is said.
+    """Return the computers that pass all rules before those that cannot be checked, and a note.
 
     Complete computers have no parts to check. They come behind the builds that pass.
     """

@@ -14,8 +14,8 @@ from trainwright.messages.nearest import nearest
 
 AtLeastOne = Annotated[int, Field(ge=1)]
 THREADS_A_CORE = 2
-"""Of one core, each of which clouds rent out as a vCPU. Sources: AWS, "CPU options"; Azure, "vCPU";
-Google Cloud, "CPU platforms"."""
+"""A vCPU is one thread of a core. Sources: AWS, "CPU options"; Azure, "vCPU"; Google Cloud, "CPU
+platforms"."""
 
 
 class _Value(BaseModel):

@@ -22,7 +22,6 @@ from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, render
 from trainwright.plan import file
-from trainwright.plan.report import Verdict
 from trainwright.plan.schema import Plan
 from trainwright.plan.sentences import verdict
 from trainwright.workload.meaning import meaningful
@@ -119,8 +118,8 @@ def show_ways_out(screen: "Screen", plan: Plan, advice: Advice) -> None:
         screen.line()
         screen.line(way.change, "bold")
         screen.indented(_cost(way))
-        if way.estimate is not None and way.estimate.verdict in (Verdict.QUEUES, Verdict.TIGHT):
-            screen.indented(verdict(way.estimate))
+        if way.caution is not None:
+            screen.indented(way.caution)
         for key, value in way.changes.items():
             screen.indented(f"{key} = {screen.value(value)}")
 

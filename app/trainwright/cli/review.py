@@ -12,6 +12,7 @@ from trainwright.advise import near
 from trainwright.advise.advice import what_becomes
 from trainwright.advise.whatif import WhatIf, whatifs
 from trainwright.catalog.instances import find_instance
+from trainwright.catalog.query import find_gpu
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
@@ -148,14 +149,21 @@ def machine_named(text: str) -> Mapping[str, Any]:
     """
     if text == "local":
         return {"local": True}
-    if (rented := find_instance(text)) is not None:
-        return {"cloud": rented.name, "gpus": [{"id": rented.gpu, "count": rented.gpus}]}
     found = _COUNTED.fullmatch(text)
     if found is None:
-        return {"gpus": [{"id": text}]}
+        return _named(text)
     if found[2] not in map(str, range(1, MOST_PIECES + 1)):
         raise UserError.of("cli.review.machine-count", value=found[2], most=MOST_PIECES)
     return {"gpus": [{"id": found[1], "count": int(found[2])}]}
+
+
+def _named(text: str) -> Mapping[str, Any]:
+    try:
+        find_gpu(text)
+    except UserError:  # few name a cloud's computer: only then are their files read
+        if (rented := find_instance(text)) is not None:
+            return {"cloud": rented.name, "gpus": [{"id": rented.gpu, "count": rented.gpus}]}
+    return {"gpus": [{"id": text}]}
 
 
 def _show_sources(screen: "Screen", found: Review) -> None:

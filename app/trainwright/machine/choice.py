@@ -114,7 +114,7 @@ class MachineChoice(Frozen):
             object.__setattr__(self, key, value)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy with other values; one with other parts is no cloud's computer any more."""
+        """Return a copy with other values, which leaves the cloud where its parts change."""
         values = dict(update or {})
         changed = {key for key, value in values.items() if value != getattr(self, key)}
         if self.cloud is not None and changed - {"nodes", "network", "memory_gib", "system"}:

@@ -67,7 +67,7 @@ class Machine:
     """Computers alike; all but ``gpu_count`` is of one of them."""
     network: Network | None = None
     cloud: Instance | None = None
-    """As which its owner rents it out; None where it is no cloud's."""
+    """What its owner rents it out as; None for a computer of one's own."""
 
     @property
     def gpu(self) -> Gpu:

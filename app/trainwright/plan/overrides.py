@@ -74,9 +74,8 @@ def place_of(key: str, option: str = "") -> Place:
     """
     named = option + one_line(key, 80)
     place: list[str | int] = []
-    for part in re.sub(r"\.([0-9]{1,3})(?=\.|$)", r"[\1]", key).split(
-        "."
-    ):  # gpus.0.id, as jq has it
+    bracketed = re.sub(r"\.([0-9]{1,3})(?=\.|$)", r"[\1]", key)  # gpus.0.id, as jq has it
+    for part in bracketed.split("."):
         name = part.partition("[")[0]
         positions = part[len(name) :]
         if not name or not re.fullmatch(r"(\[[0-9]{1,3}\])*", positions):

@@ -34,8 +34,8 @@ _STEPS = (
 def with_foreach(profile: Profile) -> Profile | None:
     """Return the profile with the segment ``optimizer:adamw-foreach``.
 
-    None where the trace does not show how: there is no fused update, or its parameters are of
-    several types, which are updated one type after the other.
+    None without a fused update in the trace, and where its parameters are of several types: those
+    are updated one type after the other.
     """
     fused = profile.segments.get(FUSED)
     if fused is None:

@@ -43,7 +43,8 @@ def search_machines(text: str) -> list[Option]:
     from trainwright.catalog.names import name_key
 
     typed = name_key(text)
-    found = [name for name in instances() if len(typed) > 1 and typed in name_key(name)]
+    # Their files are read with the second letter, not when the list opens.
+    found = [name for name in instances() if typed in name_key(name)] if len(typed) > 1 else []
     rented = [Option(name, name, instance(name).provider) for name in found]
     return [*search_gpus(text), *rented]
 

@@ -51,8 +51,11 @@ def _steps() -> Iterator[None]:
     parts()
     yield
     from trainwright.catalog import list_parts
+    from trainwright.catalog.instances import instances
     from trainwright.ui.screens.catalog import KINDS
 
+    instances()
+    yield
     for kind in KINDS:
         list_parts(kind)
         yield

@@ -49,8 +49,10 @@ SAME = 1e-9
 """Relative difference below which two times are the same work in another order."""
 
 
-def planned(preset, task, gpu, batch, inputs):
-    settings = {"optimizer": "adamw", "attention": "sdpa", "channels_last": False}
+FIXED = {"optimizer": "adamw", "attention": "sdpa", "channels_last": False}
+
+
+def planned(preset, task, gpu, batch, inputs, settings=FIXED):
     return Plan.model_validate(
         {
             "trainwright": 1,
@@ -485,8 +487,7 @@ def test_experts_as_layers_are_offered_where_the_older_transformers_had_them(
 @pytest.mark.parametrize(("batch", "hinted"), [(4, True), (512, False)])
 def test_a_step_within_backward_is_hinted_at_where_nothing_else_keeps_all_weights(batch, hinted):
     """torchtune's single-GPU recipe of an 8B model: 16 GB of weights, and no gradients kept."""
-    plan = planned("llama-3.1-8b", "full", "rtx-4090", batch, {"sequence_length": 2048})
-    plan = plan.model_copy(update={"settings": type(plan.settings)()})
+    plan = planned("llama-3.1-8b", "full", "rtx-4090", batch, {"sequence_length": 2048}, {})
     notes = advise(plan, resolve(plan), top=1).notes
     found = [note.values for note in notes if note.id == "advise.early-step"]
     assert bool(found) == hinted
@@ -594,8 +595,7 @@ def test_advice_for_an_engine_says_who_waits_and_nothing_of_a_loss_or_of_pytorch
 
 def test_activations_in_system_memory_are_a_way_out_where_it_is_not_known_how_much_there_is():
     """A sequence of 131,072 tokens through 8B on one H100: the blocks' inputs are 32 GiB."""
-    plan = planned("llama-3.1-8b", "lora", "h100-80gb-sxm", 8, {"sequence_length": 131_072})
-    plan = plan.model_copy(update={"settings": type(plan.settings)()})
+    plan = planned("llama-3.1-8b", "lora", "h100-80gb-sxm", 8, {"sequence_length": 131_072}, {})
     way = advise(plan, resolve(plan), top=1).nothing_fits[0]
     assert way.changes["settings.activation_offload"] is True
     assert way.effect.name == "SAME"

@@ -344,8 +344,8 @@ class Notes:
             rows = self._stack.rows() if self._stack is not None else []
             document["profile"] = self._profile | ({"host_top": rows} if rows else {})
             if now["compiled"]:
-                anew = now["compiled"] - self._base["compiled"]
-                document["profile"]["recompilations"] = anew / self._times.count
+                again = now["compiled"] - self._base["compiled"]
+                document["profile"]["recompilations"] = again / self._times.count
         document["setup"] = setup
         document["failure"] = self._failure
         return {key: part for key, part in document.items() if part not in ({}, None)}

@@ -13,8 +13,6 @@ from PySide6.QtWidgets import (
 from trainwright.advise.advice import Advice, Choice, Reason, Relaxation, what_becomes
 from trainwright.messages import Message
 from trainwright.messages.keys import key_name, value_name
-from trainwright.plan.report import Verdict
-from trainwright.plan.sentences import verdict
 from trainwright.quoting import json_text
 from trainwright.ui import tokens
 from trainwright.ui.charts.scatter import Point, Scatter
@@ -191,8 +189,8 @@ def _told(way: Relaxation) -> QVBoxLayout:
         speed = str(figure(way.estimate.time.samples_per_second))
     cost = " · ".join(text for text in (effect, speed) if text)
     column.addWidget(Label(cost, px=tokens.LABEL, colour="text2", wrap=True))
-    if way.estimate is not None and way.estimate.verdict in (Verdict.QUEUES, Verdict.TIGHT):
-        column.addWidget(Label(verdict(way.estimate), px=tokens.LABEL, colour="text2", wrap=True))
+    if way.caution is not None:
+        column.addWidget(Label(way.caution, px=tokens.LABEL, colour="text2", wrap=True))
     changes = [f"{key} = {json_text(value)}" for key, value in way.changes.items()]
     if changes:
         text = "\n".join(changes)
