@@ -253,7 +253,8 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
         return
     rival = alternative(search, best, checkpointing="none")
     more = Message.of("advise.flip.memory-checkpointing", more=need - room)
-    flips = more if need > room else None  # what it lacks is a margin
+    # Below it lacks a margin only. Above, a smaller micro-batch is the way, not more memory.
+    flips = more if room < need <= 2 * room else None
     values = {
         "need": need,
         "room": room,
