@@ -1,10 +1,12 @@
 """What a person does in the window, and what they see then."""
 
+import gc
 import shlex
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -300,6 +302,19 @@ def test_the_theme_switches_live(opened):
     assert QApplication.palette().window().color() == tokens.colour("canvas")
     window.actions_by_id["theme"].trigger()
     assert tokens.theme() == "light"
+
+
+def test_screens_that_a_change_of_theme_replaces_are_let_go(opened):
+    window = opened()
+    for place in places.ALL:
+        window.go(place)
+        settle(window)
+    replaced = {place: weakref.ref(window._screens[place]) for place in places.ALL}
+    window.go("start")
+    window.actions_by_id["theme"].trigger()
+    settle(window)
+    gc.collect()
+    assert [place for place, screen in replaced.items() if screen() is not None] == []
 
 
 def test_saving_and_opening_gives_the_same_plan(opened, tmp_path, qtbot):

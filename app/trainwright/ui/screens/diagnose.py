@@ -93,9 +93,12 @@ class DiagnoseScreen(Scroll):
         self._predicted: Callable[[], None] = lambda: None
         """Compares the step that is shown with what the plan predicts now."""
         session.edited.connect(self._plan_came)
-        session.reported.connect(lambda: self._predicted())
+        session.reported.connect(self._reported)
         self._had_plan = session.plan is not None
         self._show()
+
+    def _reported(self) -> None:  # a method: a function would keep this screen with the session
+        self._predicted()
 
     # Where evidence comes from
 
