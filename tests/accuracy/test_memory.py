@@ -6,10 +6,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from statistics import median
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 import baselines
 import packed

@@ -10,8 +10,6 @@ import pytest
 from trainwright.cli.run import run
 from trainwright.data import resources
 
-sys.path.insert(0, str(Path(__file__).parent))  # mutations, drawing
-
 EXAMPLE = resources("examples", "llama-8b-lora.plan.yaml")
 
 

@@ -57,7 +57,9 @@ def test_every_limit_says_where_it_comes_from() -> None:
         assert all(level.source for level in rule.levels), rule
         said(Message.of(f"diagnose.reading.{rule.reading.replace('_', '-')}"))
         said(Message.of(f"diagnose.origin.{rule.reading.split('.')[0]}"))
-        said(Message.of(f"diagnose.verdict.{rule.cause}{'.' if rule.variant else ''}{rule.variant}"))
+        said(
+            Message.of(f"diagnose.verdict.{rule.cause}{'.' if rule.variant else ''}{rule.variant}")
+        )
 
 
 def test_nothing_seen_is_unknown_and_says_what_to_measure() -> None:

@@ -3,13 +3,12 @@
 The module beside the tests, ``handmade``, is imported by bare name.
 """
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from handmade import full_settings
 
 from trainwright.catalog import Fact, GpuRecord
 from trainwright.explain import Kind, Quantity, Unit
@@ -18,10 +17,6 @@ from trainwright.messages import Message
 from trainwright.profile.profile import SCALE, OpTable, Profile, Segment
 from trainwright.profile.trace import ALLOC, BEGIN, COPY_DEAD, END, FREE, PACK, RELEASE, UNPACK
 from trainwright.workload import FullSettings
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from handmade import full_settings
 
 HEADS, KV_HEADS, HEAD_DIM, VOCABULARY = 16, 4, 64, 32_000
 HIDDEN = HEADS * HEAD_DIM

@@ -1,12 +1,8 @@
-"""Lets the tests of this folder share ``exporting.py``, and a model that trainers can load."""
+"""A model that trainers can load."""
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from exporting import LLAMA
 
 

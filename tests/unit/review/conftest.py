@@ -1,13 +1,8 @@
-"""Lets the tests of this folder share ``trainerfiles.py``, on computers of any speed."""
-
-import sys
-from pathlib import Path
+"""The tests of this folder run on computers of any speed."""
 
 import pytest
 
 from trainwright.cli import review
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)
