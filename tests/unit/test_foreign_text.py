@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tokenize
 from datetime import date
+from itertools import cycle
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -112,8 +113,7 @@ def meaning(code: CodeType) -> Any:
     return code.co_code, names, tuple(consts)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize(("target", "language"), [*zip(TARGETS, cycle(["en", "ko"]), strict=False)])
 def test_every_program_is_the_same_whatever_the_plan_is_called(target: str, language: str) -> None:
     plain = export.files(target, named("x"), SETTINGS, {}, language)
     first = next(iter(plain))
