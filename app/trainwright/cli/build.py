@@ -178,6 +178,8 @@ def _row(screen: "Screen", rank: str, one: Candidate) -> tuple[Any, ...]:
     watts, unknown = number(one.wall_watts), str(len(one.unknown))
     price, bracket, interval = screen.text(amount_of(one.total)).partition(" (")
     cards = used_or_new(one.parts[0], f"{gpu.count} × {one.parts[0].name}")
+    if gpu.power_limit_w is not None:
+        cards = Message.of("planner.limited", cards=cards, limit=gpu.power_limit_w)
     prices = (price, f"({interval}") if bracket else price
     return rank, cards, (time, *span), prices, watts, unknown
 

@@ -121,3 +121,41 @@ def test_lanes_are_no_fault_where_the_plan_says_that_the_cards_hardly_wait():
         use = Use(way="data-parallel", waits=waits)
         said = {one.rule: one.verdict for one in checks(build, use)}
         assert (said["P6"], said["P7"]) == (verdict, verdict), waits
+
+
+def test_a_supply_that_is_two_hundredths_short_on_paper_is_not_said_to_switch_off():
+    """Workstations with four RTX A6000 on 1,600 W were sold: 1,630 W with every part at its most."""
+    board, cpu = "asus-pro-ws-wrx80e-sage-se-wifi", "ryzen-threadripper-pro-5975wx"
+    build = rig(4, gpu="rtx-a6000", board=board, cpu=cpu, psu="corsair-ax1600i")
+    said = [check for check in checks(build, TRAINING) if check.rule in ("W2", "W3")]
+    assert {check.verdict for check in said} == {"warning"}
+
+
+@pytest.mark.parametrize(
+    ("cooler", "cpu", "board"),
+    [
+        ("noctua-nh-u12a", "i7-8700k", "asus-prime-z390-a"),
+        ("noctua-nh-u14s-tr4-sp3", "ryzen-threadripper-2990wx", "gigabyte-x399-designare-ex"),
+    ],
+)
+def test_a_cooler_fits_every_socket_with_the_same_holes(cooler, cpu, board):
+    """Noctua's list: LGA1151 as LGA1200, TR4 as sTRX4."""
+    mount = verdicts(rig(1, cooler=cooler, cpu=cpu, board=board), "G7")
+    assert "build.g7.mount" in mount
+    assert (
+        verdicts(
+            rig(
+                1,
+                cooler="noctua-nh-d15",
+                cpu="ryzen-threadripper-7970x",
+                board="asus-pro-ws-trx50-sage-wifi",
+            ),
+            "G7",
+        )["build.g7.no-mount"]
+        == "error"
+    )
+
+
+def test_an_open_frame_takes_a_larger_board_on_a_tray_of_its_own():
+    frame = {"case": "veddha-v3d-8-gpu", "board": "asrock-rack-genoad8x-2t-bcm"}
+    assert verdicts(rig(4, cpu="epyc-9354p", **frame), "G6")["build.g6.error"] == "warning"
