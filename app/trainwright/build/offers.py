@@ -128,7 +128,7 @@ class Market:
         if record.segment not in SEGMENTS or record.form not in (None, "card"):
             return False
         price = self.offer("gpu", record).price
-        if price is None and self._gone(record):
+        if price is None and self.gone(record):
             return False
         if self._wishes.quiet and record.cooling in ("blower", "passive"):
             return False
@@ -136,7 +136,7 @@ class Market:
             return True
         return _years(record.launch, self._book.today) <= SOLD_YEARS
 
-    def _gone(self, record: Record) -> bool:
+    def gone(self, record: Record) -> bool:
         """Return whether no shop sells a card, processor or board new."""
         match record:
             case GpuRecord() | CpuRecord():
@@ -159,7 +159,7 @@ class Market:
             for used in conditions
             if (price := price_of(record, self._book, self.currency, used=used)) is not None
             # A price that the person saw shows that it is sold.
-            and (used or price.kind not in ("assumed", "msrp") or not self._gone(record))
+            and (used or price.kind not in ("assumed", "msrp") or not self.gone(record))
         ]
         return min(found, key=lambda price: price.expected, default=None)
 
