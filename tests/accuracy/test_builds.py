@@ -5,6 +5,7 @@ from typing import Any
 import buildrows
 import pytest
 
+
 @pytest.mark.slow
 @pytest.mark.parametrize("row", buildrows.ROWS, ids=lambda row: row.name)
 def test_an_expert_signs_the_first_choice(row: buildrows.Row, capsys: Any) -> None:
