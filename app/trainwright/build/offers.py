@@ -98,8 +98,13 @@ class Market:
         return Market(self._book, self.currency, wishes, self._shelves)
 
     def records(self, kind: PartKind) -> Sequence[Record]:
-        """Return all parts of a kind."""
-        return list_parts(kind) if self._shelves is None else self._shelves.get(kind, ())
+        """Return all parts of a kind that the wishes leave."""
+        found = list_parts(kind) if self._shelves is None else self._shelves.get(kind, ())
+        only = {one.id for one in self._wishes.only if one.kind == kind}
+        without = self._wishes.without
+        if not only and not without:
+            return found
+        return [one for one in found if (one.id in only or not only) and not _left(one, without)]
 
     def offer(self, kind: PartKind, record: R) -> Offer[R]:
         """Return what a part costs: new, or used where that is wished and cheaper."""
@@ -162,6 +167,11 @@ class Market:
             and (used or price.kind not in ("assumed", "msrp") or not self.gone(record))
         ]
         return min(found, key=lambda price: price.expected, default=None)
+
+
+def _left(record: Record, without: frozenset[str]) -> bool:
+    """Return whether a part, or all GPUs of its maker, are left out."""
+    return record.id in without or (isinstance(record, GpuRecord) and record.vendor in without)
 
 
 def _years(launch: str, today: date) -> float:

@@ -42,6 +42,8 @@ SILENT_S = 2.0
 @option("--used/--no-used", default=None, help="cli.build.used")
 @option("--plan", "others", multiple=True, metavar="PLAN", help="cli.build.plan")
 @option("--own", "own", multiple=True, metavar="PART", help="cli.build.own")
+@option("--only", "only", multiple=True, metavar="PART", help="cli.build.only")
+@option("--without", "without", multiple=True, metavar="PART", help="cli.build.without")
 @option("--form", type=click.Choice(get_args(FormFactor)), help="cli.build.form")
 @option("--quiet/--no-quiet", default=None, help="cli.build.quiet")
 @option(
@@ -73,6 +75,8 @@ def command(
     form_of: str | None,
     out: Path | None,
     own: tuple[str, ...],
+    only: tuple[str, ...],
+    without: tuple[str, ...],
     others: tuple[str, ...],
     kwh: float | None,
     household: float | None,
@@ -85,7 +89,9 @@ def command(
     amount = budget or plan.limits.budget
     limit = money(amount) if amount else None
     also = wished.others(plan, others)
-    request = Request(plan, limit, wishes_of(plan, own, **wishes), top=top, also=also)
+    request = Request(
+        plan, limit, wishes_of(plan, own, only, without, **wishes), top=top, also=also
+    )
     check_wishes(request)
     for work in also:
         planning.check_consent(work.plan.model, source.allow_code)

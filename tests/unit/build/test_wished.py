@@ -201,3 +201,31 @@ def test_no_computer_draws_more_for_hours_than_its_circuit_carries(circuit, watt
     found = search(Request(asked, money("12000 USD"), wishes, today=date(2026, 11, 30)))
     assert found.builds
     assert all(one.wall_watts <= watts for one in found.builds)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "holds"),
+    [
+        ("only: [rtx-5070-ti]", lambda one: one.cards[0] == "rtx-5070-ti"),
+        ("without: [nvidia]", lambda one: one.build.gpus[0].record.vendor != "NVIDIA"),
+        (
+            "only: [corsair-rm1000x-2024], without: [i5-14400f]",
+            lambda one: (
+                (one.build.psu.id, one.build.cpu.id != "i5-14400f")
+                == ("corsair-rm1000x-2024", True)
+            ),
+        ),
+    ],
+)
+def test_parts_that_must_or_must_not_be_there(wishes, holds):
+    asked = file.parsed(f"{BARE}limits: {{wishes: {{{wishes}}}}}\n", "mine.plan.yaml")
+    found = search(Request(asked, money("3000 USD"), wishes_of(asked), today=date(2026, 11, 30)))
+    built = [one for one in found.builds if one.build.board is not None]
+    assert built
+    assert all(map(holds, built))
+
+
+def test_a_wished_part_that_nobody_knows_is_refused():
+    asked = file.parsed(BARE + "limits: {wishes: {only: [rtx-9999]}}\n", "mine.plan.yaml")
+    with pytest.raises(UserError):
+        wishes_of(asked)
