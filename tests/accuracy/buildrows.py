@@ -5,6 +5,7 @@ Sources of what experts ask: Tim Dettmers, "A full hardware guide to deep learni
 rule counts are assumed.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -96,9 +97,11 @@ def _spends(found: Builds, one: Candidate) -> bool:
 
 
 def _latest(one: Candidate) -> float:
-    """Return the seconds that 95 of 100 runs keep."""
+    """Return the seconds that 95 of 100 runs keep, where anything is known of their spread."""
     time = one.time
-    return 0.0 if time is None or time.interval is None else time.interval.high
+    if time is None:
+        return math.inf
+    return time.value if time.interval is None else time.interval.high
 
 
 Test = Callable[[Builds, Candidate], bool]
