@@ -280,7 +280,7 @@ ROWS = (
         ("an NVIDIA card", "at most 600 W at the wall", "half of the money spent"),
         {"quiet": True}),
     Row("two cards on a usual outlet", _LLAMA, _LORA, "10000 USD",
-        ("two cards and more", "at most 1,440 W at the wall", "eight cores a card"),
+        ("two cards and more", "at most 1,440 W at the wall"),
         {"circuit": "us-120v-15a"}),
     Row("two cards in Japan", _LLAMA, _LORA, "9000 USD",
         ("two cards", "at most 1,200 W at the wall"), {"gpus": 2, "circuit": "jp-100v-15a"}),
