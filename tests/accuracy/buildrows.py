@@ -75,6 +75,10 @@ def _cards_cost(one: Candidate) -> float:
     return _cost_of(one, "gpu")
 
 
+def _buys_used(one: Candidate, kind: str) -> bool:
+    return any(part.kind == kind and part.used for part in one.parts)
+
+
 def _owns_cards(one: Candidate) -> bool:
     return any(part.kind == "gpu" and part.owned for part in one.parts)
 
@@ -145,6 +149,8 @@ REFUSED: dict[str, Test] = {
         _cards_cost(one) >= 3000
         and one.build.board is not None
         and one.build.board.socket in ("AM4", "TR4", "SP3", "LGA1200")
+        # Four used cards stand on used server boards: ASRock Rack ROMED8-2T, Supermicro H12SSL.
+        and not (one.build.gpu_count > 2 and _buys_used(one, "board"))
     ),
     "gives a card less than four cores": lambda _, one: (
         one.build.cpu is not None and one.build.cpu.cores < 4 * one.build.gpu_count
