@@ -5,6 +5,7 @@ Sources of what experts ask: Tim Dettmers, "A full hardware guide to deep learni
 rule counts are assumed.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -62,12 +63,24 @@ def _dollars(one: Candidate, amount: float | None) -> float:
     return (amount or 0.0) / (WON if one.total.currency == "KRW" else 1.0)
 
 
-def _cards_cost(one: Candidate) -> float:
+def _cost_of(one: Candidate, kind: str) -> float:
     return sum(
         _dollars(one, part.price.expected) * (part.count - part.owned)
         for part in one.parts
-        if part.kind == "gpu" and part.price is not None
+        if part.kind == kind and part.price is not None
     )
+
+
+def _cards_cost(one: Candidate) -> float:
+    return _cost_of(one, "gpu")
+
+
+def _buys_used(one: Candidate, kind: str) -> bool:
+    return any(part.kind == kind and part.used for part in one.parts)
+
+
+def _owns_cards(one: Candidate) -> bool:
+    return any(part.kind == "gpu" and part.owned for part in one.parts)
 
 
 def _holds_data(one: Candidate) -> bool:
@@ -88,9 +101,11 @@ def _spends(found: Builds, one: Candidate) -> bool:
 
 
 def _latest(one: Candidate) -> float:
-    """Return the seconds that 95 of 100 runs keep."""
+    """Return the seconds that 95 of 100 runs keep, where anything is known of their spread."""
     time = one.time
-    return 0.0 if time is None or time.interval is None else time.interval.high
+    if time is None:
+        return math.inf
+    return time.value if time.interval is None else time.interval.high
 
 
 Test = Callable[[Builds, Candidate], bool]
@@ -134,9 +149,17 @@ REFUSED: dict[str, Test] = {
         _cards_cost(one) >= 3000
         and one.build.board is not None
         and one.build.board.socket in ("AM4", "TR4", "SP3", "LGA1200")
+        # Four used cards stand on used server boards: ASRock Rack ROMED8-2T, Supermicro H12SSL.
+        and not (one.build.gpu_count > 2 and _buys_used(one, "board"))
     ),
     "gives a card less than four cores": lambda _, one: (
         one.build.cpu is not None and one.build.cpu.cores < 4 * one.build.gpu_count
+    ),
+    "draws more for hours than four fifths of its breaker": lambda _, one: any(
+        check.rule == "W11" and check.verdict != "ok" for check in one.checks
+    ),
+    "has memory that costs more than the cards": lambda _, one: (
+        _cost_of(one, "memory") > max(_cards_cost(one), 1000.0) and not _owns_cards(one)
     ),
     "takes a card whose speed is guessed where another is the surer choice": lambda found, one: any(
         _latest(other) * 1.1 < _latest(one) for other in found.builds
@@ -166,6 +189,19 @@ REQUIRED: dict[str, Test] = {
     "the owned power supply": lambda _, one: any(
         part.kind == "psu" and part.owned for part in one.parts
     ),
+    "a power limit": lambda _, one: one.build.gpus[0].power_limit_w is not None,
+    "the owned cards": lambda _, one: any(
+        part.kind == "gpu" and part.owned == part.count == 2 for part in one.parts
+    ),
+    "the owned board": lambda _, one: any(
+        part.kind == "board" and part.owned for part in one.parts
+    ),
+    "eight cores a card": lambda _, one: (
+        one.build.cpu is not None and one.build.cpu.cores >= 8 * one.build.gpu_count
+    ),
+    "memory with ECC": lambda _, one: all(bool(kit.ecc) for kit, _ in one.build.memory),
+    "at most 1,440 W at the wall": lambda _, one: one.wall_watts <= 1440,
+    "at most 1,200 W at the wall": lambda _, one: one.wall_watts <= 1200,
     "8 TB on solid-state drives": lambda _, one: (
         sum(d.capacity_gb or 0 for d in one.build.drives if d.interface != "hdd") >= 8000
     ),
@@ -241,6 +277,31 @@ ROWS = (
     Row("GPT-2 from nothing", "gpt2", _text(2_000_000, 512, 1024, "pretrain"), "12000 USD",
         ("an NVIDIA card", "half of the money spent")),
     Row("BERT in Korea", "bert-base", _text(400_000, 32, 128, "full", epochs=3), "2000000 KRW", ()),
+    Row("pictures, used, 600 USD", "resnet50", _images(50_000, 64, 110, 30), "600 USD",
+        ("an NVIDIA card", "one card"), {"used": True}),
+    Row("LoRA of 8 B, quiet, used", _LLAMA, _LORA, "4000 USD",
+        ("cards of 24 GB", "at most 600 W at the wall", "a power limit"),
+        {"used": True, "quiet": True}),
+    Row("LoRA of 8 B, quiet, in Korea", _LLAMA, _LORA, "9000000 KRW",
+        ("an NVIDIA card", "at most 600 W at the wall", "half of the money spent"),
+        {"quiet": True}),
+    Row("two cards on a usual outlet", _LLAMA, _LORA, "10000 USD",
+        ("two cards and more", "at most 1,440 W at the wall"),
+        {"circuit": "us-120v-15a"}),
+    Row("two cards in Japan", _LLAMA, _LORA, "9000 USD",
+        ("two cards", "at most 1,200 W at the wall"), {"gpus": 2, "circuit": "jp-100v-15a"}),
+    Row("full training of 8 B, 100,000 USD", _LLAMA, _FULL, "100000 USD",
+        ("four cards", "cards of 96 GB", "memory with ECC", "eight cores a card")),
+    Row("four used cards", _LLAMA, _QLORA, "6000 USD",
+        ("four cards", "an NVIDIA card"), {"used": True, "gpus": 4}),
+    Row("around two owned 3090", _LLAMA, _LORA, "2500 USD",
+        ("the owned cards", "64 GiB of memory"), {"owned": ("2x rtx-3090",)}),
+    Row("around an owned platform", _LLAMA, _QLORA, "2000 USD",
+        ("the owned board", "cards of 16 GB"),
+        {"owned": ("ryzen-9-7950x", "asus-proart-x670e-creator-wifi",
+                   "corsair-vengeance-ddr5-6000-cl30-2x32gb", "samsung-990-pro-2tb")}),
+    Row("70 B served, used, 2,500 USD", "llama-3.1-70b", {"task": "infer", "inputs": _ALONE},
+        "2500 USD", ("two cards", "cards of 24 GB"), {"used": True}, _Q4),
     Row("full training of 1 B, two used cards", "llama-3.2-1b",
         _text(100_000, 64, 2048, "full", epochs=1), "4000 USD",
         ("two cards", "cards of 24 GB"), {"used": True, "gpus": 2}),

@@ -11,18 +11,23 @@ from itertools import combinations, product
 from typing import Literal
 
 from trainwright.build.feeds import Feeds
+from trainwright.build.money import amount
 from trainwright.build.offers import Market
 from trainwright.build.request import Wishes
 from trainwright.build.ruling import errs
 from trainwright.build.sites import Around, Frame, link_of
+from trainwright.build.sizing import GIB
 from trainwright.build.speeds import Cards, Speeds
-from trainwright.catalog import CpuRecord, DriveRecord
+from trainwright.catalog import CpuRecord, DriveRecord, GpuRecord, MemoryRecord
 from trainwright.machine import rules_memory, rules_processor
-from trainwright.machine.build import Build, BuildGpu
+from trainwright.machine.build import Build, BuildGpu, Check
 from trainwright.machine.placement import form
+from trainwright.messages import Message
+from trainwright.prices import Currency
 
 Kind = Literal["gpu", "more-gpus", "cpu", "platform", "memory", "drive"]
 Step = Callable[[Build], Build]
+Kits = tuple[tuple[MemoryRecord, int], ...]
 
 KINDS: tuple[Kind, ...] = ("gpu", "more-gpus", "cpu", "platform", "memory", "drive")
 FEEDING: tuple[Kind, ...] = ("cpu", "platform", "memory", "drive")
@@ -73,6 +78,7 @@ class Changes:
         self._speeds = speeds
         self._feeds = Feeds(speeds)
         self._around = Around(market, wishes)
+        self._memories: dict[int, tuple[float, Kits | None]] = {}
         self.fed = self._is_fed()
         """Whether samples come from a data set, so that the parts around the cards count."""
         self.known = now.cpu is not None and bool(now.drives)
@@ -84,16 +90,19 @@ class Changes:
         return speed is not None and speed.feeding is not None
 
     def seconds(self, build: Build) -> float | None:
-        """Return the seconds of a step at a quick look; None where the work does not fit."""
+        """Return the seconds of a step at a quick look; None where the work does not fit.
+
+        Those of cards whose times rest on data sheets alone are the upper end of their interval.
+        """
         cards = Cards(build.gpus[0].record, build.gpus[0].count)
         speed = self._speeds.quick(cards)
         if speed is None:
             return None
         link = link_of(build) if build.board is not None else None
         if speed.feeding is None or build.cpu is None or not build.drives:
-            return self._speeds.seconds(cards, speed, link)
-        drive = build.drives[0]
-        return self._feeds.seconds(cards, speed, link, build.cpu, build.memory_gib, drive)
+            return self._speeds.seconds(cards, speed, link) * speed.margin
+        drive, cpu, gib = build.drives[0], build.cpu, build.memory_gib
+        return self._feeds.seconds(cards, speed, link, cpu, gib, drive) * speed.margin
 
     def all(self) -> list[Change]:
         """Return all single changes and pairs with which the work fits, fastest first."""
@@ -145,7 +154,24 @@ class Changes:
                     continue
                 limit = own.power_limit_w if alike else None
                 cards = (BuildGpu(record, count, limit),)
-                yield Option("more-gpus" if alike else "gpu", _with(gpus=cards), cost)
+                price, kits = self._enough(record)
+                step = _with(gpus=cards) if kits is None else _with(gpus=cards, memory=kits)
+                yield Option("more-gpus" if alike else "gpu", step, cost + price)
+
+    def _enough(self, record: GpuRecord) -> tuple[float, Kits | None]:
+        """Return memory that holds what one such card does, and its price; None: it is there.
+
+        Models pass through it on their way to the card. Nothing is changed where nobody says what
+        there is, or nothing fits.
+        """
+        now, need = self._now, round(record.memory_bytes.value / GIB)
+        if not now.memory or now.memory_gib >= need or now.cpu is None or now.board is None:
+            return 0.0, None
+        if need not in self._memories:
+            larger = (one for one in self._memory() if one.step(now).memory_gib >= need)
+            best = min(larger, key=lambda one: one.cost, default=None)
+            self._memories[need] = (best.cost, best.step(now).memory) if best else (0.0, None)
+        return self._memories[need]
 
     def _processors(self) -> Iterator[Option]:
         """Yield processors for the socket that is there."""
@@ -168,7 +194,7 @@ class Changes:
         for frame in self._around.frames:
             new = own is not None and frame.cpu.socket != own.socket
             alike = frame.cpu.id if self.fed else frame.board.socket
-            if not new or alike in seen:
+            if not new or alike in seen or self._market.gone(frame.board):
                 continue
             made = self._platform(frame)
             if made is not None:
@@ -220,3 +246,56 @@ def _with(**parts: object) -> Step:
 
 def _on_top(drive: DriveRecord) -> Step:
     return lambda build: replace(build, drives=(drive, *build.drives))
+
+
+class Tally:
+    """Why changes are not among the answers, kind by kind; pairs speak for none."""
+
+    def __init__(self) -> None:
+        self._beaten: set[Kind] = set()
+        self._dear: dict[Kind, float] = {}
+        self._forbidden: dict[Kind, tuple[float, Check]] = {}
+        self._little: dict[Kind, float] = {}
+
+    def beaten(self, change: Change) -> None:
+        """Note that as much is had for less."""
+        if len(change.kinds) == 1:
+            self._beaten.add(change.kinds[0])
+
+    def dear(self, change: Change, cost: float) -> None:
+        """Note what it costs at least."""
+        if len(change.kinds) == 1:
+            kind = change.kinds[0]
+            self._dear[kind] = min(cost, self._dear.get(kind, cost))
+
+    def forbidden(self, change: Change, check: Check) -> None:
+        """Note the rule that forbids it."""
+        if len(change.kinds) == 1:
+            known = self._forbidden.get(change.kinds[0])
+            if known is None or change.cost < known[0]:
+                self._forbidden[change.kinds[0]] = change.cost, check
+
+    def little(self, change: Change, gain: float) -> None:
+        """Note what it gains."""
+        if len(change.kinds) == 1:
+            kind = change.kinds[0]
+            self._little[kind] = max(gain, self._little.get(kind, gain))
+
+    def reason(self, kind: Kind, currency: Currency) -> Message:
+        """Return why."""
+        if kind in self._beaten:
+            return Message.of("planner.upgrade.why.beaten")
+        barred, check = self._forbidden.get(kind, (float("inf"), None))
+        if check is not None and barred < self._dear.get(kind, float("inf")):
+            return forbidden(check)
+        if kind in self._dear:
+            price = amount(currency, self._dear[kind])
+            return Message.of("planner.upgrade.why.dear", amount=price)
+        if kind in self._little:
+            return Message.of("planner.upgrade.why.little", gain=self._little[kind])
+        return Message.of("planner.upgrade.why.none")
+
+
+def forbidden(check: Check) -> Message:
+    """Return that a rule forbids a change."""
+    return Message.of("planner.upgrade.why.forbidden", rule=check.rule, because=check.message)

@@ -15,12 +15,12 @@ from typing import Literal
 from trainwright.build.ruling import forbidden
 from trainwright.build.sites import Around, Base, Core, Housing, Pace, Site, Sites, slowest_link
 from trainwright.build.sizing import Needs
-from trainwright.build.speeds import Cards, Link, widest
+from trainwright.build.speeds import Cards, Key, Link, widest
 from trainwright.build.stores import Drives, lighter, mounted_apart
-from trainwright.build.supplies import Supplies
+from trainwright.build.supplies import LEAST_LIMIT, Supplies, limits
 from trainwright.build.works import Together
 from trainwright.catalog import CaseRecord, CoolerRecord, CpuRecord, PsuRecord
-from trainwright.machine.build import Build, BuildGpu, Check, CircuitName, Use
+from trainwright.machine.build import Build, Check, CircuitName, Use
 from trainwright.machine.checks import checks_of, facts_of
 from trainwright.machine.power import MODULE_W, power
 
@@ -105,8 +105,8 @@ class Choosing:
         self._around = around
         self._supplies = Supplies(around, circuit)
         self._circuit = circuit
-        self._needs: dict[tuple[str, int], Needs] = {}
-        self._tails: dict[tuple[str, int], float] = {}
+        self._needs: dict[Key, Needs] = {}
+        self._tails: dict[Key, float] = {}
         self._fed: dict[tuple[object, ...], bool] = {}
         self._thrifty: dict[tuple[int, float, int], Build | None] = {}
 
@@ -129,8 +129,22 @@ class Choosing:
 
     def least_watts(self, one: Least, cards: Cards, count: int) -> float:
         """Return what so many cards draw at least, by what one does with all around it."""
-        each = BuildGpu(cards.record).watts or 0.0
-        return one.watts + each * (count - cards.count) / self._supplies.efficiency
+        each = cards.gpus[0].watts or 0.0
+        return one.watts + each * (LEAST_LIMIT * count - cards.count) / self._supplies.efficiency
+
+    def limited(self, cards: Cards, work: Together) -> Cards | None:
+        """Return the cards with the highest power limit at which there is a computer.
+
+        None where there is none, or power is not what they lack.
+        """
+        if self.barred(cards, work) == "board":
+            return None
+        fed = (one for one in limits(cards) if self._fed_at_all(one, work))
+        return next((one for one in fed if self.cheapest(one, work, 0.0, math.inf)), None)
+
+    def _fed_at_all(self, cards: Cards, work: Together) -> bool:
+        task = self._task(cards, work, 0.0, math.inf)
+        return self._around.supplies(None, cards) and not math.isinf(task.tail)
 
     def best(
         self,
@@ -172,9 +186,7 @@ class Choosing:
 
     def barred(self, cards: Cards, work: Together) -> Literal["supply", "watts", "board"]:
         """Return why no computer can be built around the cards."""
-        task = self._task(cards, work, 0.0, math.inf)
-        powered = self._around.supplies(None, cards) and not math.isinf(task.tail)
-        if powered:
+        if self._fed_at_all(cards, work):
             return "board"
         return "supply" if self._around.wishes.wall_w is None else "watts"
 
@@ -226,9 +238,7 @@ class Choosing:
                 else Build(cpu=frame.cpu, board=frame.board, memory=((kit, 1),))
             )
         found = self._thrifty[key]
-        return (
-            None if found is None else replace(found, gpus=(BuildGpu(cards.record, cards.count),))
-        )
+        return None if found is None else replace(found, gpus=cards.gpus)
 
     def _least_watts(self, task: Task) -> float:
         """Return what the cards and the thriftiest parts around them draw from the wall."""
@@ -372,7 +382,7 @@ class Choosing:
         psu: PsuRecord | None = None,
     ) -> Build:
         return Build(
-            gpus=(BuildGpu(task.cards.record, task.cards.count),),
+            gpus=task.cards.gpus,
             cpu=core.frame.cpu,
             board=core.frame.board,
             memory=((core.memory.kit, core.memory.count),),

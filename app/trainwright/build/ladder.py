@@ -1,7 +1,14 @@
 """Computers against one another: which none beats, and what a dearer one has in another's place."""
 
+import math
+from collections.abc import Iterator, Sequence
+
+from trainwright.build.answer import Candidate
 from trainwright.build.choosing import Outcome
+from trainwright.build.money import amount
+from trainwright.build.run import Run
 from trainwright.messages import Message
+from trainwright.prices import Currency
 
 
 def undominated(outcomes: list[Outcome]) -> list[Outcome]:
@@ -18,6 +25,23 @@ def _beats(one: Outcome, other: Outcome) -> bool:
     if one.unknown and not other.unknown:  # what cannot be checked rules nothing out that passes
         return False
     return one.seconds <= other.seconds and one.cost <= other.cost and one.watts <= other.watts
+
+
+def tardy(
+    run: Run, builds: Sequence[Candidate], ladder: Sequence[Outcome], currency: Currency
+) -> Iterator[Message]:
+    """Yield what there is to say of a deadline that no computer within the budget keeps."""
+    if run.steps is None:
+        yield Message.of("planner.note.deadline-unknown", deadline=run.deadline)
+        return
+    seconds = min(one.seconds or math.inf for one in builds)
+    yield Message.of("planner.note.late", deadline=run.deadline, seconds=seconds)
+    timely = [one for one in ladder if run.in_time(one.seconds)]
+    if timely:
+        least = min(timely, key=lambda one: one.cost)
+        name, count = least.cards.record.name, least.cards.count
+        price = amount(currency, least.cost)
+        yield Message.of("planner.note.in-time", gpu=name, count=count, price=price)
 
 
 def change(before: Outcome, after: Outcome) -> Message:

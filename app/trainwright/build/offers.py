@@ -98,8 +98,13 @@ class Market:
         return Market(self._book, self.currency, wishes, self._shelves)
 
     def records(self, kind: PartKind) -> Sequence[Record]:
-        """Return all parts of a kind."""
-        return list_parts(kind) if self._shelves is None else self._shelves.get(kind, ())
+        """Return all parts of a kind that the wishes leave."""
+        found = list_parts(kind) if self._shelves is None else self._shelves.get(kind, ())
+        only = {one.id for one in self._wishes.only if one.kind == kind}
+        without = self._wishes.without
+        if not only and not without:
+            return found
+        return [one for one in found if (one.id in only or not only) and not _left(one, without)]
 
     def offer(self, kind: PartKind, record: R) -> Offer[R]:
         """Return what a part costs: new, or used where that is wished and cheaper."""
@@ -128,7 +133,7 @@ class Market:
         if record.segment not in SEGMENTS or record.form not in (None, "card"):
             return False
         price = self.offer("gpu", record).price
-        if price is None and self._gone(record):
+        if price is None and self.gone(record):
             return False
         if self._wishes.quiet and record.cooling in ("blower", "passive"):
             return False
@@ -136,7 +141,7 @@ class Market:
             return True
         return _years(record.launch, self._book.today) <= SOLD_YEARS
 
-    def _gone(self, record: Record) -> bool:
+    def gone(self, record: Record) -> bool:
         """Return whether no shop sells a card, processor or board new."""
         match record:
             case GpuRecord() | CpuRecord():
@@ -159,9 +164,14 @@ class Market:
             for used in conditions
             if (price := price_of(record, self._book, self.currency, used=used)) is not None
             # A price that the person saw shows that it is sold.
-            and (used or price.kind not in ("assumed", "msrp") or not self._gone(record))
+            and (used or price.kind not in ("assumed", "msrp") or not self.gone(record))
         ]
         return min(found, key=lambda price: price.expected, default=None)
+
+
+def _left(record: Record, without: frozenset[str]) -> bool:
+    """Return whether a part, or all GPUs of its maker, are left out."""
+    return record.id in without or (isinstance(record, GpuRecord) and record.vendor in without)
 
 
 def _years(launch: str, today: date) -> float:

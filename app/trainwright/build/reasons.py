@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from trainwright.build.answer import Candidate
 from trainwright.build.choosing import Outcome
 from trainwright.build.sites import slowest_link
 from trainwright.build.sizing import GB, LEAST_GIB, Needs
@@ -29,6 +30,14 @@ def holding(report: Report, count: int) -> Message:
         total=memory.device_total.value,
         count=count,
     )
+
+
+def limited_said(one: Candidate) -> Message:
+    """Return which power limit the cards of a computer have, and what it is for."""
+    gpu = one.build.gpus[0]
+    tdp = gpu.record.tdp_w.value if gpu.record.tdp_w else 0.0
+    names = {"gpu": gpu.record.name, "count": gpu.count}
+    return Message.of("planner.note.limited", limit=gpu.power_limit_w, tdp=tdp, **names)
 
 
 def _reasons(outcome: Outcome, needed: Needs, report: Report) -> Iterator[tuple[PartKind, Message]]:

@@ -39,6 +39,10 @@ class Wishes:
     gpus: int | None = None
     """Exactly so many cards."""
     owned: tuple[Owned, ...] = ()
+    only: tuple[Owned, ...] = ()
+    """Of the kind of each, no others are chosen."""
+    without: frozenset[str] = frozenset()
+    """Ids of parts, and makers of GPUs, that are not chosen."""
     circuit: CircuitName | None = None
     """That the room has. Default: of the currency's country."""
     system: System = "linux"

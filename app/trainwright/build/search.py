@@ -24,9 +24,10 @@ from trainwright.build.choosing import Choosing, Least, Outcome, level
 from trainwright.build.circuits import LAID, usual
 from trainwright.build.doubt import checked, counted, doubted
 from trainwright.build.idle import idle
-from trainwright.build.ladder import change, undominated
+from trainwright.build.ladder import change, tardy, undominated
 from trainwright.build.money import amount
 from trainwright.build.offers import Market
+from trainwright.build.reasons import limited_said
 from trainwright.build.request import Request
 from trainwright.build.rooms import roomier
 from trainwright.build.run import Run
@@ -164,7 +165,7 @@ class _Search:  # Long: what one step works out, the others look up.
         most = max(self.request.top, LOOKED)
         builds = self._candidates(undominated(timely or within), ladder, most)
         punctual = [one for one in builds if self.run.ends(one.seconds)]
-        late = self._late(builds, ladder) if builds and not punctual else ()
+        late = bool(builds) and not punctual
         builds = punctual or builds
         builds = simpler(thrifty(doubted(sorted(builds, key=counted))))[: self.request.top]
         systems = [
@@ -182,7 +183,8 @@ class _Search:  # Long: what one step works out, the others look up.
             currency=self.market.currency,
             notes=(
                 *self._notes(within, builds),
-                *late,
+                *(tardy(self.run, builds, ladder, self.market.currency) if late else ()),
+                *(() if builds or systems or cheapest else self._stuck()),
                 *unsure,
                 *idle(next(iter(shown), cheapest), self.request.wishes.owned),
                 *self._money(builds, ladder),
@@ -347,11 +349,16 @@ class _Search:  # Long: what one step works out, the others look up.
         """Return the choice with its time; None where the work does not run on the cards."""
         if choice.work is not None:
             return choice
-        work = self.works.quick(choice.cards)
-        least = self.choosing.least(choice.cards, work, choice.cost) if work else None
+        cards = choice.cards
+        work = self.works.quick(cards)
+        least = self.choosing.least(cards, work, choice.cost) if work else None
+        limited = self.choosing.limited(cards, work) if work and least is None else None
+        if limited is not None and work is not None:
+            cards, work = limited, self.works.quick(limited) or work
+            least = self.choosing.least(cards, work, choice.cost)
         if work is not None and least is None:
             self.barred.append((choice, work))
-        return replace(choice, work=work, least=least) if least is not None else None
+        return replace(choice, cards=cards, work=work, least=least) if least is not None else None
 
     def _candidates(
         self, outcomes: list[Outcome], ladder: list[Outcome], most: int
@@ -364,7 +371,7 @@ class _Search:  # Long: what one step works out, the others look up.
             whole = self._finished(outcome)
             candidate = assembled(whole, self.works, self.request, self.market)
             if candidate is not None:
-                self.shown[outcome.cards.key] = outcome, whole.cost
+                self.shown[outcome.cards.kind] = outcome, whole.cost
                 step = self._next(outcome, whole.cost, ladder)
                 found.append(replace(candidate, next_step=step))
         return found
@@ -452,30 +459,22 @@ class _Search:  # Long: what one step works out, the others look up.
                 within=one.cost <= self.limit,
             )
             for one in ladder
-            if one.cost > self.limit or one.cards.key not in known
+            if one.cost > self.limit or one.cards.kind not in known
         ]
         return sorted(found, key=lambda one: one.price)
 
-    def _late(self, builds: list[Candidate], ladder: list[Outcome]) -> Iterator[Message]:
-        """Yield what there is to say of a deadline that no computer within the budget keeps."""
-        deadline = self.run.deadline
-        if self.run.steps is None:
-            yield Message.of("planner.note.deadline-unknown", deadline=deadline)
-            return
-        seconds = min(one.seconds or math.inf for one in builds)
-        yield Message.of("planner.note.late", deadline=deadline, seconds=seconds)
-        timely = [one for one in ladder if self.run.in_time(one.seconds)]
-        if timely:
-            yield self._in_time(min(timely, key=lambda one: one.cost))
-
-    def _in_time(self, one: Outcome) -> Message:
-        name, count = one.cards.record.name, one.cards.count
-        price = amount(self.market.currency, one.cost)
-        return Message.of("planner.note.in-time", gpu=name, count=count, price=price)
+    def _stuck(self) -> Iterator[Message]:
+        """Yield why nothing can be built around the cheapest cards that do the work."""
+        proven = [one for one in self.barred if one[0].cards.record.id not in self.works.unproven]
+        for choice, work in sorted(proven or self.barred, key=lambda one: one[0].cost)[:1]:
+            why = self.choosing.barred(choice.cards, work)
+            name, count = choice.cards.record.name, choice.cards.count
+            yield Message.of(f"planner.stuck.{why}", gpu=name, count=count)
 
     def _notes(self, within: list[Outcome], builds: list[Candidate]) -> Iterator[Message]:
         yield from self.market.notes
         shown = builds[: self.request.top]
+        yield from map(limited_said, (one for one in shown if one.build.gpus[0].power_limit_w))
         vendors = {one.build.gpus[0].record.vendor for one in shown}
         for vendor in sorted(vendors & SOFTWARE):
             yield Message.of(f"planner.software.{vendor.lower()}")

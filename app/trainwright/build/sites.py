@@ -231,8 +231,7 @@ class Around:
             offered = sum(slot.length == "x16" for slot in board.slots) >= cards.count
         else:
             offered = cards.count == 1
-        gpus = (BuildGpu(cards.record, cards.count),)
-        return link_of(Build(gpus=gpus, cpu=frame.cpu, board=board)) if offered else None
+        return link_of(Build(gpus=cards.gpus, cpu=frame.cpu, board=board)) if offered else None
 
     def bases(self, needed: Needs) -> list[Base]:
         """Return processors on boards with the memory that they need, cheapest first."""
@@ -288,10 +287,9 @@ class Around:
         """Return whether the supply has the plugs; of None, whether any could feed the cards."""
         card = cards.record
         plugs = None if card.plugs is None else tuple(sorted(card.plugs.items()))
-        watts = card.tdp_w.value if card.tdp_w is not None else None
-        key = (psu.id if psu else "", cards.count, card.form, plugs, watts)
+        key = (psu.id if psu else "", cards.count, card.form, plugs, cards.gpus[0].watts)
         if key not in self._legal:
-            build = Build(gpus=(BuildGpu(cards.record, cards.count),), psu=psu)
+            build = Build(gpus=cards.gpus, psu=psu)
             self._legal[key] = not self._errs((rules_plugs.plugs, rules_plugs.plug_load), build)
         return self._legal[key]
 
@@ -331,8 +329,9 @@ class Around:
         bays = case.bays_35 if any(form(drive) == "3.5" for drive in records) else None
         key = (frame.wired, case.slots, bays, cards.count, self._asks(cards.record), ways)
         if key not in self._seats:
-            gpus = (BuildGpu(cards.record, cards.count),)
-            build = Build(gpus=gpus, cpu=frame.cpu, board=frame.board, case=case, drives=records)
+            build = Build(
+                gpus=cards.gpus, cpu=frame.cpu, board=frame.board, case=case, drives=records
+            )
             placement = place(build)
             barred = self._errs(_SEATS, build, placement)
             self._seats[key] = None if barred else Seats(slowest_link(placement))

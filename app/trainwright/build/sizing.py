@@ -29,9 +29,11 @@ LARGE_GIB = 32.0
 """Of all cards' memory, from which processor and board are of the cards' PCIe generation: so much
 money is not put on a platform that takes no later processor; assumed."""
 AMPLE_CORES, AMPLE_GB = 8, 1000.0
+MOST_CORES = 32
 TWICE_GIB = 128.0
-"""What experts take where money is left: eight cores, a drive of 1 TB, and twice the memory of all
-cards up to 128 GiB. Source: Puget Systems, as above; the sizes are assumed."""
+"""What experts take where money is left: eight cores a card up to 32, a drive of 1 TB, and twice
+the memory of all cards up to 128 GiB. Source: Puget Systems, as above, which call 16 cores the
+least of workstations for several cards; the sizes are assumed."""
 GIB_A_DRIVE, MOST_DRIVES = 48.0, 4
 """Memory of all cards for each ``AMPLE_GB`` of drive, up to so many: larger models have larger
 checkpoints and caches. Assumed."""
@@ -107,7 +109,8 @@ def steps(least: Needs, cards: Cards) -> Iterator[Callable[[Needs], Needs]]:
     all_gib = cards.count * cards.record.memory_bytes.value / GIB
     memory_gib = max(least.memory_gib, min(2 * all_gib, TWICE_GIB))
     drive_gb = max(least.drive_gb, AMPLE_GB * _terabytes(all_gib) + least.apart_gb)
-    cores, generation = max(least.cores, AMPLE_CORES), cards.record.pcie_generation or 0
+    ample = min(AMPLE_CORES * cards.count, MOST_CORES)
+    cores, generation = max(least.cores, ample), cards.record.pcie_generation or 0
     yield lambda now: replace(now, memory_gib=memory_gib)
     yield lambda now: replace(now, drive_gb=drive_gb)
     yield lambda now: replace(now, cores=cores, generation=generation)

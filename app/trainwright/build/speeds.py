@@ -17,6 +17,7 @@ from trainwright.estimate.clock import Clock
 from trainwright.estimate.engines import ENGINES
 from trainwright.estimate.pipeline import Feeding
 from trainwright.estimate.support import measured, support
+from trainwright.machine.build import BuildGpu
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import System
 from trainwright.machine.placement import CARD_GENERATION
@@ -47,11 +48,26 @@ class Cards:
 
     record: GpuRecord
     count: int
+    limit_w: float | None = None
+    """Of each; None: what it comes with."""
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> "Key":
         """What tells one choice from another."""
+        return self.record.id, self.count, self.limit_w
+
+    @property
+    def kind(self) -> tuple[str, int]:
+        """What they are; an answer has them with one limit only."""
         return self.record.id, self.count
+
+    @property
+    def gpus(self) -> tuple[BuildGpu, ...]:
+        """The same as parts of a computer."""
+        return (BuildGpu(self.record, self.count, self.limit_w),)
+
+
+Key = tuple[str, int, float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +120,12 @@ class Speeds:
         self._find = sources.find
         self._profiles: dict[tuple[object, ...], Profile | None] = {}
         self._too_small: dict[tuple[object, ...], float] = {}
-        self._quick: dict[tuple[str, int], Speed | None] = {}
-        self._clocks: dict[str, Clock] = {}
+        self._quick: dict[Key, Speed | None] = {}
+        self._clocks: dict[tuple[str, float | None], Clock] = {}
         """The last one of each card."""
         self._linked: dict[tuple[object, ...], float] = {}
         self._facts: dict[tuple[object, ...], Facts | None] = {}
-        self._shared: set[tuple[str, int]] = set()
+        self._shared: set[Key] = set()
         """Cards over which the weights are shared out."""
 
     @property
@@ -158,7 +174,7 @@ class Speeds:
         """Return the speed with whole copies on the cards, or shared out where it changes less."""
         shared, copied = self.sharded(cards), batched(self.plan, cards.count)
         plans = [copied] if shared is None else [copied, shared]
-        if (cards.record.id, 1) in self._quick and not self._copies(cards):
+        if (cards.record.id, 1, None) in self._quick and not self._copies(cards):
             plans.reverse()  # copies change the training on several cards as they do on one
         found: Speed | None = None
         for plan in plans:
@@ -173,7 +189,7 @@ class Speeds:
 
     def _copies(self, cards: Cards) -> bool:
         """Return whether a whole copy fits on one such card and trains as it is asked to."""
-        alone = self._quick.get((cards.record.id, 1))
+        alone = self._quick.get((cards.record.id, 1, None))
         return alone is not None and alone.effect is Effect.SAME
 
     def shortage(self, cards: Cards) -> tuple[float | None, bool]:
@@ -225,12 +241,12 @@ class Speeds:
         if room <= self._too_small.get(alike, 0.0):
             return None
         for names in (_SELDOM_DECIDE, ("strategy",)):
-            like = self._clocks.get(cards.record.id)
+            like = self._clocks.get((cards.record.id, cards.limit_w))
             search = Search(_fixed(plan, facts.settings, names), facts, self.sources, like=like)
             for timed in search.obedient:
                 if search.may_fit(timed.candidate):
                     speed = _speed(search, timed)
-                    self._clocks[cards.record.id] = speed.clock
+                    self._clocks[cards.record.id, cards.limit_w] = speed.clock
                     return speed
         self._too_small[alike] = room
         return None
@@ -265,7 +281,7 @@ class Speeds:
         return self._facts[key]
 
     def _machine(self, cards: Cards) -> MachineChoice:
-        chosen = GpuChoice(id=cards.record.id, count=cards.count)
+        chosen = GpuChoice(id=cards.record.id, count=cards.count, power_limit_w=cards.limit_w)
         return MachineChoice(gpus=(chosen,), system=self.system)
 
     def _resolved(self, plan: Plan, cards: Cards) -> Facts | None:

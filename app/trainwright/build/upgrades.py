@@ -16,13 +16,15 @@ from trainwright.build import owning
 from trainwright.build.adding import with_parts
 from trainwright.build.answer import Part
 from trainwright.build.assemble import Row, best_settings, chosen_machine, rows
-from trainwright.build.changes import FEEDING, KINDS, Change, Changes, Kind
+from trainwright.build.changes import FEEDING, KINDS, Change, Changes, Kind, Tally, forbidden
 from trainwright.build.mending import Mended, Mending, unnamed
 from trainwright.build.money import Money, amount
 from trainwright.build.offers import Market, Offer, Record, summed
 from trainwright.build.request import Owned, Request
 from trainwright.build.speeds import Cards, Speeds
-from trainwright.catalog import PartKind, find_part
+from trainwright.catalog import GpuRecord, PartKind, find_part
+from trainwright.estimate.support import measured
+from trainwright.explain import Quantity
 from trainwright.machine.build import Build, Check, Use, Way
 from trainwright.machine.checks import SEVERITY, checks
 from trainwright.machine.choice import MachineChoice
@@ -32,7 +34,7 @@ from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.prices import Currency, Item, Total, total
+from trainwright.prices import Item, Total, total
 
 WORTH = 0.05
 """Least gain that pays; assumed, as for the next step of money."""
@@ -165,7 +167,7 @@ class _Upgrading:
         self.changes = Changes(self.now, self.market, self.speeds, request.wishes)
         self.mending = Mending(self.now, self.market, self._use, request.wishes.wall_w)
         self.sell = sell
-        self.tally = _Tally()
+        self.tally = Tally()
 
     def answer(self) -> Upgrades:
         """Return the answer."""
@@ -205,7 +207,7 @@ class _Upgrading:
         if mended is None:
             return Message.of("planner.upgrade.why.above")
         if isinstance(mended, Check):
-            return _forbidden(mended)
+            return forbidden(mended)
         report = self._report(mended.build)
         if report is None:
             return self._unfit(change.kinds[0], mended.build.gpu_count)
@@ -296,6 +298,8 @@ class _Upgrading:
         names = [f"{part.count} × {part.name}" for part in parts]
         machine = _chosen(build, self.now, self.plan)
         said = (*checks(build, self._use(build)), *unnamed(self.now, build))
+        more = build.memory != self.now.memory and set(change.kinds) <= {"gpu", "more-gpus"}
+        added: tuple[PartKind, ...] = ("memory",) if more else ()
         return Upgrade(
             kind=change.kinds[0],
             change=Message.of("planner.upgrade.buy", parts=names),
@@ -308,7 +312,7 @@ class _Upgrading:
             gain=gain,
             checks=tuple(sorted(said, key=lambda check: SEVERITY.index(check.verdict))),
             kinds=change.kinds,
-            along=mended.along,
+            along=(*added, *mended.along),
             freed=tuple(self._freed(build)),
             resale=self._resale(build),
         )
@@ -374,70 +378,20 @@ class _Upgrading:
         return kind != "memory" or bool(self.now.memory) or self.now.board is not None
 
 
-class _Tally:
-    """Why changes are not among the answers, kind by kind; pairs speak for none."""
-
-    def __init__(self) -> None:
-        self._beaten: set[Kind] = set()
-        self._dear: dict[Kind, float] = {}
-        self._forbidden: dict[Kind, tuple[float, Check]] = {}
-        self._little: dict[Kind, float] = {}
-
-    def beaten(self, change: Change) -> None:
-        """Note that as much is had for less."""
-        if len(change.kinds) == 1:
-            self._beaten.add(change.kinds[0])
-
-    def dear(self, change: Change, cost: float) -> None:
-        """Note what it costs at least."""
-        if len(change.kinds) == 1:
-            kind = change.kinds[0]
-            self._dear[kind] = min(cost, self._dear.get(kind, cost))
-
-    def forbidden(self, change: Change, check: Check) -> None:
-        """Note the rule that forbids it."""
-        if len(change.kinds) == 1:
-            known = self._forbidden.get(change.kinds[0])
-            if known is None or change.cost < known[0]:
-                self._forbidden[change.kinds[0]] = change.cost, check
-
-    def little(self, change: Change, gain: float) -> None:
-        """Note what it gains."""
-        if len(change.kinds) == 1:
-            kind = change.kinds[0]
-            self._little[kind] = max(gain, self._little.get(kind, gain))
-
-    def reason(self, kind: Kind, currency: Currency) -> Message:
-        """Return why."""
-        if kind in self._beaten:
-            return Message.of("planner.upgrade.why.beaten")
-        barred, check = self._forbidden.get(kind, (float("inf"), None))
-        if check is not None and barred < self._dear.get(kind, float("inf")):
-            return _forbidden(check)
-        if kind in self._dear:
-            price = amount(currency, self._dear[kind])
-            return Message.of("planner.upgrade.why.dear", amount=price)
-        if kind in self._little:
-            return Message.of("planner.upgrade.why.little", gain=self._little[kind])
-        return Message.of("planner.upgrade.why.none")
-
-
-def _forbidden(check: Check) -> Message:
-    return Message.of("planner.upgrade.why.forbidden", rule=check.rule, because=check.message)
-
-
 def _undominated(found: Iterable[Upgrade]) -> list[Upgrade]:
     """Return those that no faster one undercuts, fastest first."""
     kept: list[Upgrade] = []
-    for one in sorted(found, key=lambda one: (-_rate(one.report), one.paid)):
+    for one in sorted(found, key=lambda one: (-_sure(one), one.paid)):
         if not kept or one.paid < kept[-1].paid:
             kept.append(one)
     return kept
 
 
 def _unplaced(one: Upgrade) -> bool:
-    """Return whether nobody can say that there is a slot for each card: it comes later."""
-    return any(check.rule == "P3" and check.verdict == "unknown" for check in one.checks)
+    """Return whether cards may have no slot of the processor's each: such a change comes later."""
+    slots = [check for check in one.checks if check.rule in ("P3", "P6", "P7")]
+    starved = any(check.rule != "P3" and check.verdict == "warning" for check in slots)
+    return starved or any(check.verdict == "unknown" for check in slots)
 
 
 def _varied(kept: list[Upgrade], most: int) -> tuple[Upgrade, ...]:
@@ -490,6 +444,19 @@ def _kept_of(machine: Machine, facts: Facts, build: Build) -> Machine:
 
 
 def _rate(report: Report) -> float:
-    time = report.time
-    rate = time.tokens_per_second if report.serving else time.samples_per_second
+    rate = _of_all(report)
     return rate.value if rate is not None else 0.0
+
+
+def _sure(one: Upgrade) -> float:
+    """Return the rate that ranks: the lower end where times rest on data sheets alone."""
+    rate, found = _of_all(one.report), find_part("gpu", one.plan.machine.gpus[0].id)
+    guessed = isinstance(found, GpuRecord) and not measured(found)
+    if rate is None or rate.interval is None or not guessed:
+        return rate.value if rate is not None else 0.0
+    return rate.interval.low
+
+
+def _of_all(report: Report) -> Quantity | None:
+    time = report.time
+    return time.tokens_per_second if report.serving else time.samples_per_second

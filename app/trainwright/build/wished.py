@@ -18,11 +18,18 @@ from trainwright.plan import file
 from trainwright.plan.schema import Plan, PlannedRates
 from trainwright.prices import Currency, exchange
 
+MAKERS = ("NVIDIA", "AMD", "Intel")
 _TIMES = re.compile(r"((?P<times>\d{1,6}(\.\d{1,3})?)x +)?(?P<path>.+)")
 _TAKEN = ("used", "form", "quiet", "gpus", "circuit", "expired")
 
 
-def wishes_of(plan: Plan, own: Iterable[str] = (), **said: Any) -> Wishes:
+def wishes_of(
+    plan: Plan,
+    own: Iterable[str] = (),
+    only: Iterable[str] = (),
+    without: Iterable[str] = (),
+    **said: Any,
+) -> Wishes:
     """Return the wishes of a plan; those of ``said`` that are not None stand in their place.
 
     Raises:
@@ -33,9 +40,17 @@ def wishes_of(plan: Plan, own: Iterable[str] = (), **said: Any) -> Wishes:
     found |= {name: value for name, value in said.items() if value is not None}
     return Wishes(
         owned=_together(owned(own), owned(planned.owned), _of_machine(plan.machine)),
+        only=owned((*planned.only, *only)),
+        without=frozenset(map(_left_out, (*planned.without, *without))),
         system=plan.machine.system,
         **{name: value for name, value in found.items() if value is not None},
     )
+
+
+def _left_out(text: str) -> str:
+    """Return the maker, or the id of the part, that a text names."""
+    maker = next((one for one in MAKERS if one.casefold() == text.strip().casefold()), None)
+    return maker or owned([text])[0].id
 
 
 def _of_machine(machine: MachineChoice) -> tuple[Owned, ...]:

@@ -20,6 +20,15 @@ def agree(request: Request) -> None:
     _quiet(wishes)
     _small(wishes)
     _power(wishes)
+    _batch(request)
+
+
+def _batch(request: Request) -> None:
+    gpus = request.wishes.gpus or 1
+    for work in (request.plan, *(one.plan for one in request.also)):
+        batch = work.workload.effective_batch
+        if work.workload.trains and batch is not None and batch % gpus:
+            raise UserError.of("planner.batch-and-gpus", batch=batch, gpus=gpus)
 
 
 def _quiet(wishes: Wishes) -> None:

@@ -11,7 +11,7 @@ from trainwright.build.feeds import Feed, Feeds
 from trainwright.build.request import Request
 from trainwright.build.run import Run, run_of
 from trainwright.build.sizing import LEAST_GB, Needs, needs, use_of
-from trainwright.build.speeds import Cards, Link, Speed, Speeds, spreads
+from trainwright.build.speeds import Cards, Key, Link, Speed, Speeds, spreads
 from trainwright.catalog import CpuRecord, DriveRecord, GpuRecord
 from trainwright.machine.build import Use, Way
 from trainwright.plan.schema import Plan
@@ -95,7 +95,7 @@ class Works:
 
     def __init__(self, each: Sequence[tuple[Speeds, float]]) -> None:
         self.each = [(speeds, Feeds(speeds), steps) for speeds, steps in each]
-        self._known: dict[tuple[str, int], Together | None] = {}
+        self._known: dict[Key, Together | None] = {}
 
     def quick(self, cards: Cards) -> Together | None:
         """Return them at the first look; None where one does not fit or run."""

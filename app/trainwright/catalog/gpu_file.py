@@ -337,7 +337,7 @@ class _Builder:
         }
         if sm is None or boost is None:
             return stated
-        rates = self._defaults.per_clock | self._entry.per_clock
+        rates = self._entry.per_clock or self._defaults.per_clock  # those of a family, or its own
         computed = {key: self._computed(rate, sm, boost) for key, rate in rates.items()}
         return computed | stated
 

@@ -42,6 +42,8 @@ SILENT_S = 2.0
 @option("--used/--no-used", default=None, help="cli.build.used")
 @option("--plan", "others", multiple=True, metavar="PLAN", help="cli.build.plan")
 @option("--own", "own", multiple=True, metavar="PART", help="cli.build.own")
+@option("--only", "only", multiple=True, metavar="PART", help="cli.build.only")
+@option("--without", "without", multiple=True, metavar="PART", help="cli.build.without")
 @option("--form", type=click.Choice(get_args(FormFactor)), help="cli.build.form")
 @option("--quiet/--no-quiet", default=None, help="cli.build.quiet")
 @option(
@@ -73,6 +75,8 @@ def command(
     form_of: str | None,
     out: Path | None,
     own: tuple[str, ...],
+    only: tuple[str, ...],
+    without: tuple[str, ...],
     others: tuple[str, ...],
     kwh: float | None,
     household: float | None,
@@ -85,7 +89,9 @@ def command(
     amount = budget or plan.limits.budget
     limit = money(amount) if amount else None
     also = wished.others(plan, others)
-    request = Request(plan, limit, wishes_of(plan, own, **wishes), top=top, also=also)
+    request = Request(
+        plan, limit, wishes_of(plan, own, only, without, **wishes), top=top, also=also
+    )
     check_wishes(request)
     for work in also:
         planning.check_consent(work.plan.model, source.allow_code)
@@ -178,6 +184,8 @@ def _row(screen: "Screen", rank: str, one: Candidate) -> tuple[Any, ...]:
     watts, unknown = number(one.wall_watts), str(len(one.unknown))
     price, bracket, interval = screen.text(amount_of(one.total)).partition(" (")
     cards = used_or_new(one.parts[0], f"{gpu.count} × {one.parts[0].name}")
+    if gpu.power_limit_w is not None:
+        cards = Message.of("planner.limited", cards=cards, limit=gpu.power_limit_w)
     prices = (price, f"({interval}") if bracket else price
     return rank, cards, (time, *span), prices, watts, unknown
 

@@ -235,9 +235,10 @@ def form(facts: Facts) -> Iterator[Check]:
             yield unknown("G6", case.name, "case.boards")
         else:
             fits = board.form_factor in case.boards
+            verdict: Verdict = "warning" if case.kind == "open-frame" else "error"
             yield found(
                 "G6",
-                "ok" if fits else "error",
+                "ok" if fits else verdict,  # a frame takes other boards on a tray of their own
                 "build.g6.ok" if fits else "build.g6.error",
                 source=case.provenance("boards").source,
                 remedy=None if fits else Message.of("build.g6.remedy", form=board.form_factor),
@@ -288,7 +289,7 @@ def _mount(build: Build) -> Iterator[Check]:
     if cooler.sockets is None:
         yield unknown("G7", cooler.name, "cooler.sockets")
         return
-    fits = _plain(socket) in map(_plain, cooler.sockets)
+    fits = _holes(socket) in map(_holes, cooler.sockets)
     yield found(
         "G7",
         "ok" if fits else "error",
@@ -303,6 +304,21 @@ def _mount(build: Build) -> Iterator[Check]:
 def _plain(socket: str) -> str:
     """Return the name of a socket as all write it: ``LGA 1700`` is ``LGA1700``."""
     return socket.replace(" ", "").replace("-", "").casefold()
+
+
+_ALIKE = {
+    **dict.fromkeys(("lga1150", "lga1151", "lga1155", "lga1156"), "lga1200"),
+    "lga1851": "lga1700",
+    **dict.fromkeys(("tr4", "strx4", "swrx8"), "sp3"),
+    "str5": "sp6",
+}
+"""Sockets whose holes are those of another one. Source: Intel's mechanical specifications (75 and
+78 mm from hole to hole); AMD's of SP3 and SP6, whose bolts Threadripper shares."""
+
+
+def _holes(socket: str) -> str:
+    """Return the socket that stands for all with the same holes."""
+    return _ALIKE.get(_plain(socket), _plain(socket))
 
 
 def _room(build: Build) -> Iterator[Check]:

@@ -38,6 +38,10 @@ limiting', 2020: 280 of 350 W."""
 LIMIT_FROM_W = 300.0
 """Power from which a card's limit is worth a word; assumed."""
 
+SURE = 1.05
+"""Factor by which a draw must exceed what a supply gives to say that it cannot work: all parts at
+their most at once are an upper end. Assumed; people run four RTX A6000 on 1,600 W."""
+
 PUGET = "Puget Systems, Quad RTX 3090 power limiting: 280 of 350 W keeps 95 %"
 
 
@@ -67,8 +71,9 @@ def load(facts: Facts) -> Iterator[Check]:
     if facts.power.missing:
         yield unknown("W2", _unsaid(facts), *facts.power.missing)
         return
-    verdict: Verdict = "error" if load > 1 else "warning" if load > COMFORTABLE else "ok"
-    tight = verdict == "warning" and load > TIGHT and facts.use.way != "inference"
+    verdict: Verdict = "error" if load > SURE else "warning" if load > COMFORTABLE else "ok"
+    tight = load > 1 or (load > TIGHT and facts.use.way != "inference")
+    tight = tight and verdict == "warning"
     yield found(
         "W2",
         verdict,
@@ -165,7 +170,8 @@ def _peak_verdict(facts: Facts, psu: PsuRecord, as_modern: bool) -> tuple[Verdic
     Cards at what was measured of such cards trip the supply; at the most that the standard lets
     them take they may.
     """
-    if usual := _beyond(facts.power.usual, psu, as_modern):
+    usual = _beyond(facts.power.usual, psu, as_modern)
+    if any(peak.needed_w > SURE * _allowed(peak, psu, as_modern) for peak in usual):
         return "error", usual[0]
     if beyond := _beyond(facts.power.excursions, psu, as_modern):
         return "warning", beyond[0]

@@ -41,6 +41,10 @@ class PlannedWishes(Frozen):
     """Of the room's wall outlet. Default: the usual one of the currency's country."""
     owned: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = ()
     """Parts that are there already, beside ``machine.owned``: an id, or ``2x ID`` for two."""
+    only: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = ()
+    """Parts of whose kind no others are chosen: an id. Default: any."""
+    without: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = ()
+    """Parts that are not chosen: an id, or a maker of GPUs. Default: none."""
     expired: bool | None = None
     """Whether prices that are too old count nevertheless. Default: false."""
 

@@ -1,6 +1,6 @@
 """The prices in use on a day, and what a part costs by them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from math import sqrt
@@ -79,13 +79,17 @@ def price_of(
     currency itself comes before what the person's rate converts. New and used are two candidates
     and never mixed.
     """
-    other = _OTHER[currency]
+    other = _OTHER[currency] if book.rate is not None else None  # without a rate, nothing is asked
+
+    def elsewhere(seen: Callable[..., Price | None]) -> Price | None:
+        return other and _converted(seen(part, book, other, used=used), book.rate, currency)
+
     return (
         _own(part, book, currency, used=used)
-        or _converted(_own(part, book, other, used=used), book.rate, currency)
+        or elsewhere(_own)
         or _own_abroad(part, book, currency, used=used)
         or _shipped(part, book, currency, used=used)
-        or _converted(_shipped(part, book, other, used=used), book.rate, currency)
+        or elsewhere(_shipped)
     )
 
 

@@ -60,7 +60,7 @@ def test_work_for_no_computer_says_how_much_memory_is_short_and_what_would_do() 
 
 
 def test_the_next_step_costs_what_the_note_on_a_tenth_more_says() -> None:
-    found = answer("lora", "3000USD", used=True)
+    found = answer("lora", "2700USD", used=True)
     for one in found.builds:
         step = one.next_step
         assert step is None or one.total.expected + step.more == pytest.approx(step.price, abs=1)

@@ -69,7 +69,7 @@ def test_processors_and_boards_out_of_sale_are_not_offered_as_new():
 
 def test_of_boards_at_one_price_the_one_that_flashes_itself_comes_first():
     """A Core i5-14400F is younger than the B760, and only one of the two boards has a button."""
-    boards = ("ASUS ProArt B760-CREATOR D4", "Gigabyte B760 GAMING X AX DDR4")
+    boards = ("ASRock Phantom Gaming B760I Lightning WiFi", "Gigabyte B760 GAMING X AX DDR4")
     sold = {"cpu": (find_cpu("i5-14400f"),), "board": tuple(map(find_board, boards))}
     market = Market(price_book(TODAY), "USD", Wishes(), sold)
     frames = Around(market, Wishes()).frames

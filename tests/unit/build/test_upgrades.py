@@ -493,3 +493,42 @@ def test_more_cards_than_before_come_last_where_nobody_names_the_board() -> None
     assert counts == sorted(counts)
     said = {check.rule for check in found[0].checks if check.verdict == "unknown"}
     assert "P3" not in said, "the card takes the slot of the old one"
+
+
+OFFICE = {
+    "gpus": [{"id": "rtx-3060-12gb"}], "cpu": "ryzen-5-3600", "board": "msi-mag-b550-tomahawk",
+    "memory": [{"id": "corsair-vengeance-lpx-ddr4-3200-cl16-2x8gb"}],
+    "drives": [{"id": "crucial-mx500-500gb"}], "psu": "msi-mag-a650gls-pcie5",
+    "case": "corsair-4000d-airflow", "cooler": "amd-wraith-prism",
+}  # fmt: skip
+
+
+def qlora() -> Plan:
+    inputs = {"sequence_length": 2048}
+    return plan(OFFICE, "llama-3.1-8b", task="qlora", inputs=inputs, effective_batch=16)
+
+
+@pytest.mark.slow
+def test_an_expert_signs_the_first_upgrade_of_a_usual_pc() -> None:
+    """One card with more memory, not two behind the chipset, nor a board that is out of sale."""
+    found = upgrades(Request(qlora(), Money(1500, "USD"), Wishes(used=True)))
+    first = found.upgrades[0]
+    (cards,) = [part for part in first.parts if part.kind == "gpu"]
+    assert cards.count == 1
+    assert find_gpu(cards.id).record.vendor == "NVIDIA"
+    for one in found.upgrades:
+        boards = [find_board(part.id) for part in one.parts if part.kind == "board"]
+        assert not {board.socket for board in boards} & {"LGA1151", "LGA1200"}
+    starved = [any(c.rule == "P7" and c.verdict == "warning" for c in one.checks)
+               for one in found.upgrades]  # fmt: skip
+    assert starved == sorted(starved), "cards that starve come behind the others"
+
+
+@pytest.mark.slow
+def test_memory_that_is_less_than_the_new_card_has_is_bought_along() -> None:
+    others = {"gpu": ("rtx-3060-12gb", "rtx-5090"), "psu": ("be-quiet-straight-power-12-1500w",)}
+    market = Market(price_book(), "USD", Wishes(), shelves(**others))
+    found = upgrades(Request(qlora(), Money(9000, "USD")), market=market)
+    one = next(one for one in found.upgrades if one.parts[0].id == "rtx-5090")
+    assert "memory" in one.along
+    assert resolve(one.plan).machine.parts.memory_gib >= 32

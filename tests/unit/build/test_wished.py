@@ -150,3 +150,82 @@ def test_the_plan_of_a_computer_keeps_what_is_there_already():
     assert best.plan.machine.gpus[0].id == "rtx-3090"
     assert best.plan.machine.owned == ("rtx-3090",)
     assert found.builds[-1].total.expected <= 1500
+
+
+QUIET = """limits:
+  budget: 4000 USD
+  wishes: {used: true, quiet: true}
+"""
+LORA = """trainwright: 1
+model: {preset: llama-3.1-8b}
+workload: {task: lora, inputs: {sequence_length: 2048}, effective_batch: 64, samples: 52000}
+machine: {gpus: [{id: rtx-4090}]}
+"""
+
+
+def test_a_card_that_draws_too_much_is_taken_with_a_power_limit():
+    """People run an RTX 4090 at 400 W and less next to their desk: nvidia-smi -pl."""
+    asked = file.parsed(LORA + QUIET, "mine.plan.yaml")
+    request = Request(asked, money("4000 USD"), wishes_of(asked), today=date(2026, 11, 30))
+    found = search(request)
+    first = found.builds[0]
+    (gpu,) = first.build.gpus
+    assert (gpu.record.id, first.plan.machine.gpus[0].power_limit_w) == ("rtx-4090", gpu.watts)
+    assert 0.7 * 450 - 10 <= gpu.watts < 450
+    assert first.wall_watts <= 600
+    for language in LANGUAGES:
+        assert f"nvidia-smi -pl {gpu.watts:.0f}" in " ".join(
+            render(note, language) for note in found.notes
+        )
+
+
+def test_more_cards_than_boards_have_slots_for_is_said():
+    asked = file.parsed(LORA, "mine.plan.yaml")
+    found = search(Request(asked, money("60000 USD"), Wishes(gpus=8), today=date(2026, 11, 30)))
+    assert not found.builds
+    assert "planner.stuck.board" in {note.id for note in found.notes}
+
+
+def test_a_batch_that_the_wished_cards_cannot_share_is_refused_before_the_search():
+    asked = file.parsed(LORA, "mine.plan.yaml")
+    with pytest.raises(UserError) as caught:
+        wishing.agree(Request(asked, None, Wishes(gpus=3)))
+    assert "64" in render(caught.value.message, "en")
+
+
+@pytest.mark.parametrize(("circuit", "watts"), [("us-120v-15a", 1440), ("jp-100v-15a", 1200)])
+def test_no_computer_draws_more_for_hours_than_its_circuit_carries(circuit, watts):
+    """NEC 210.20(A): four fifths of the breaker."""
+    asked = file.parsed(LORA, "mine.plan.yaml")
+    wishes = Wishes(circuit=circuit)
+    found = search(Request(asked, money("12000 USD"), wishes, today=date(2026, 11, 30)))
+    assert found.builds
+    assert all(one.wall_watts <= watts for one in found.builds)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "holds"),
+    [
+        ("only: [rtx-5070-ti]", lambda one: one.cards[0] == "rtx-5070-ti"),
+        ("without: [nvidia]", lambda one: one.build.gpus[0].record.vendor != "NVIDIA"),
+        (
+            "only: [corsair-rm1000x-2024], without: [i5-14400f]",
+            lambda one: (
+                (one.build.psu.id, one.build.cpu.id != "i5-14400f")
+                == ("corsair-rm1000x-2024", True)
+            ),
+        ),
+    ],
+)
+def test_parts_that_must_or_must_not_be_there(wishes, holds):
+    asked = file.parsed(f"{BARE}limits: {{wishes: {{{wishes}}}}}\n", "mine.plan.yaml")
+    found = search(Request(asked, money("3000 USD"), wishes_of(asked), today=date(2026, 11, 30)))
+    built = [one for one in found.builds if one.build.board is not None]
+    assert built
+    assert all(map(holds, built))
+
+
+def test_a_wished_part_that_nobody_knows_is_refused():
+    asked = file.parsed(BARE + "limits: {wishes: {only: [rtx-9999]}}\n", "mine.plan.yaml")
+    with pytest.raises(UserError):
+        wishes_of(asked)

@@ -39,6 +39,7 @@ def tflops(id, key):
         # V100, T4, A100, L4 and H100 data sheets
         ("v100-16gb-sxm", "fp16_fp32", 125),
         ("v100-16gb-pcie", "fp16_fp32", 112),
+        ("v100s-32gb-pcie", "fp16_fp32", 130.8),
         ("t4", "fp16_fp32", 65),
         ("a100-80gb-sxm", "bf16_fp32", 312),
         ("a100-40gb-pcie", "tf32_fp32", 156),
@@ -127,6 +128,14 @@ def test_memory_is_the_whole_package_s(id, memory_gib, gb_per_s):
 )
 def test_known_errors_of_scraped_tables_are_not_repeated(id, field, value):
     assert getattr(find_gpu(id).record, field).value == value
+
+
+@pytest.mark.parametrize("id", ["gtx-1650", "gtx-1660", "gtx-1660-super", "gtx-1660-ti"])
+def test_cards_without_tensor_cores_have_no_rate_of_them(id):
+    """NVIDIA: the GeForce GTX 16 have FP16 units at twice the rate of FP32, no tensor cores."""
+    flops = find_gpu(id).record.flops
+    assert set(flops) == {"fp32", "fp16_vector"}
+    assert flops["fp16_vector"].value == 2 * flops["fp32"].value
 
 
 def test_geforce_40_and_50_have_no_nvlink():

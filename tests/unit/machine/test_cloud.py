@@ -52,6 +52,10 @@ def machine(cloud: str, **more: object) -> Machine:
         ("a3-megagpu-8g", 640, 208, 1872),
         ("g2-standard-96", 192, 96, 384),
         ("g4-standard-384", 768, 384, 1440),
+        ("gpu_1x_h100_pcie", 80, 26, 200),
+        ("gpu_8x_a100", 320, 124, 1800),
+        ("gpu_8x_a100_80gb_sxm4", 640, 240, 1800),
+        ("gpu_8x_b200_sxm6", 1440, 208, 2900),
     ],
 )
 def test_a_clouds_computer_has_what_its_owners_page_says(

@@ -146,3 +146,53 @@ def test_a_price_in_euros_counts_in_dollars_without_tax_and_says_so(seen):
     assert price.high >= price.expected * (1 + abroad.SPREAD)
     assert (price.asked_in, price.tax) == ("EUR", "excluded")
     assert price_of(part, book, "KRW") is None  # no rate of won is set
+
+
+SHOPS_OWN = {
+    "Newegg's order": (
+        'Item,Qty,Unit Price,Subtotal\n"MSI MAG A850GL PCIE5",2,"$119.99","$239.98"\n',
+        ("msi-mag-a850gl-pcie5", 119.99, "USD", "new"),
+    ),
+    "eBay's export": (
+        "title,price,currency,condition,date\n"
+        '"EVGA GeForce RTX 3090 FTW3 24GB 24G-P5-3987-KR",720.00,USD,used,2026-11-11\n',
+        ("rtx-3090", 720.0, "USD", "used"),
+    ),
+    "a German list with bars": (
+        "Pos.|Artikel|Menge|Einzelpreis|Währung\n1|AMD Ryzen 9 9950X boxed|1|1.549,00|EUR\n",
+        ("ryzen-9-9950x", 1549.0, "EUR", "new"),
+    ),
+    "pounds in the heading": (
+        "Description,Price (GBP),In stock\nCrucial P310 2TB,149.99,Yes\n",
+        ("crucial-p310-2tb", 149.99, "GBP", "new"),
+    ),
+    "a Korean list without a currency": (
+        '제목;가격;상태;지역\n"테슬라 P40 24GB";320,000;중고;서울\n',
+        ("p40", 320_000.0, "KRW", "used"),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", SHOPS_OWN)
+def test_columns_that_only_a_shop_has_are_left_alone(form):
+    text, wanted = SHOPS_OWN[form]
+    (row,) = preview(read(text, "list.csv", TODAY)).rows
+    seen = row.read
+    assert (row.verdict.part.id, seen.amount, seen.currency, seen.condition) == wanted
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "i9 13900K + Z790 bundle",
+        "인텔 i5-12400F + H610 보드",
+        "Lot of 4x NVIDIA Tesla P40 24GB",
+        "RTX 4090 수냉블럭 포함",
+        "본체 i7-12700K RTX 3090",
+        "Supermicro H12SSL-i + EPYC 7313P combo",
+        "RTX 3090 24GB box NO CARD",
+    ],
+)
+def test_a_price_for_several_things_is_on_none_of_them(name):
+    (row,) = preview(read(f"name,price,currency\n{name},500,USD\n", "list.csv", TODAY)).rows
+    assert row.verdict.part is None

@@ -182,7 +182,7 @@ def test_columns_and_days_are_read_as_other_countries_write_them(text):
     ("text", "said"),
     [
         ("part_or_name,qty\nx,1\n", "column unit_price is missing"),
-        (HEAD.replace("seller", "colour") + "x,1,1,USD,,,,,,\n", "“colour” is not a column"),
+        (HEAD.replace("seller", "selller") + "x,1,1,USD,,,,,,\n", "“selller” is not a column"),
         (HEAD.replace("seller", "url") + "x,1,1,USD,,,,,,\n", "twice"),
         (HEAD, "no prices"),
         ("", "no prices"),

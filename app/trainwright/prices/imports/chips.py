@@ -53,6 +53,7 @@ _OTHER_THINGS = re.compile(
     r"|\bso-?dimm\b|\blaptop\b|\b(?:external|portable)\b"
     r"|\b(?:(?:gaming|desktop|mini) ?pc|box only|broken|for parts|not working)\b"
     r"|워터\s?블[록럭]|백플레이트|지지대|브라켓|라이저|브[릿리]지|케이블(?!\s?일체)|어댑터|써멀"
+    r"|\blot of \d|\b(?:bundle|combo)\b|\bno card\b|\s\+\s|수냉|일괄|본체(?!\s?없)"
     r"|완본체|조립\s?(?:pc|컴퓨터)|게이밍\s?pc|미니\s?pc|박스만|고장|부품용"
 )
 """Things that go with a part or hold one, and parts that do not work."""

@@ -1,13 +1,16 @@
-"""Our own CSV: a row a price, columns in any order.
+"""Our own CSV, and those of shops: a row a price, columns in any order.
 
 ``part_or_name,qty,unit_price,currency,condition,region,seller,url,date,tax_included``, of which the
-name and the price are needed; ``kind``, ``shipping`` and ``valid_until`` may stand too.
+name and the price are needed; ``kind``, ``shipping`` and ``valid_until`` may stand too. Columns of
+other names are left alone, but for slips of ours.
 """
 
 import csv
+import difflib
 import io
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
 from functools import lru_cache
 from typing import get_args
@@ -16,7 +19,7 @@ from trainwright.messages import UserError
 from trainwright.prices.imports.money import in_range, read_currency, read_money
 from trainwright.prices.imports.rows import Read, Refused, Row, RowError, refused
 from trainwright.prices.imports.words import read_condition, told_condition
-from trainwright.prices.observation import SECOND_HAND, PriceKind, Tax
+from trainwright.prices.observation import SECOND_HAND, Asked, PriceKind, Tax
 from trainwright.quoting import cell_text, one_line
 
 NEEDED = ("part_or_name", "unit_price")
@@ -45,10 +48,12 @@ _SAME = {
     **dict.fromkeys(
         ("artikel", "bezeichnung", "produkt", "produit", "désignation"), "part_or_name"
     ),
-    **dict.fromkeys(("상품명", "제품명", "부품명", "item", "product"), "part_or_name"),
-    **dict.fromkeys(("商品名", "製品名"), "part_or_name"),
+    **dict.fromkeys(("상품명", "제품명", "부품명", "품명", "제목"), "part_or_name"),
+    **dict.fromkeys(("item", "item name", "product", "product name", "title"), "part_or_name"),
+    **dict.fromkeys(("description", "商品名", "製品名", "品名"), "part_or_name"),
     **dict.fromkeys(("preis", "einzelpreis", "stückpreis", "prix", "unit price"), "unit_price"),
-    **dict.fromkeys(("가격", "단가", "価格", "単価"), "unit_price"),
+    **dict.fromkeys(("unit", "unit cost", "price each", "sold price"), "unit_price"),
+    **dict.fromkeys(("가격", "단가", "판매가", "판매가격", "価格", "単価"), "unit_price"),
     **dict.fromkeys(("währung", "devise", "통화", "通貨"), "currency"),
     **dict.fromkeys(("menge", "anzahl", "quantité", "수량", "数量"), "qty"),
     **dict.fromkeys(("datum", "날짜", "日付"), "date"),
@@ -60,7 +65,11 @@ EARLIEST = date(2000, 1, 1)
 """First day of a price; assumed, an earlier one is a slip: no part of the catalog is as old."""
 MOST_PIECES = 10_000
 """Largest quantity; assumed, a slip above it."""
-_DELIMITERS = (",", ";", "\t")
+_DELIMITERS = (",", ";", "\t", "|")
+_SLIP = 0.8
+"""Likeness from which a column is a slip of one of ours; assumed, ``difflib``'s ratio."""
+_IN_BRACKETS = re.compile(r"\s*[(（\[]([^)）\]]*)[)）\]]\s*")
+_HANGUL = re.compile("[가-힣]")
 _ODD = re.compile("[\0-\x08\x0e-\x19\x1c-\x1f]")
 """Control characters that no program writes into a list."""
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")
@@ -77,13 +86,22 @@ _TAXES: dict[str, Tax] = {
 def is_ours(text: str) -> bool:
     """Return whether a text's first line names our columns, or both that are needed."""
     head = text.lstrip("\r\n").split("\n", 1)[0].casefold()
-    names = {_column(cell) for mark in (",", ";") for cell in head.split(mark)}
+    names = {_column(cell) for mark in (",", ";", "|") for cell in head.split(mark)}
     return any(name in head for name in NEEDED) or names.issuperset(NEEDED)
 
 
 def _column(cell: str) -> str:
-    plain = cell.strip().strip('"').strip().casefold()
+    plain = _IN_BRACKETS.sub("", cell.strip().strip('"').strip().casefold())
     return _SAME.get(plain, plain)
+
+
+def _money_of(cells: list[str], columns: list[str]) -> Asked | None:
+    """Return the currency that the heading of the prices names; won where it is Korean."""
+    heading = cells[columns.index("unit_price")].casefold()
+    for words in _IN_BRACKETS.findall(heading):
+        with suppress(RowError):
+            return read_currency(words)
+    return "KRW" if _HANGUL.search(heading) else None
 
 
 def is_text(text: str) -> bool:
@@ -100,13 +118,15 @@ def read_csv(text: str, name: str, today: date) -> Iterator[Read]:
     head = text.lstrip("\r\n").split("\n", 1)[0]
     delimiter = max(_DELIMITERS, key=head.count)
     columns: list[str] = []
+    usual: Asked | None = None
     for line, cells in records(text, name, delimiter):
         if isinstance(cells, Refused):
             yield cells
         elif not columns:
             columns = _columns(cells, name)
+            usual = _money_of(cells, columns)
         else:
-            yield _read(columns, cells, line, today)
+            yield _read(columns, cells, line, today, usual)
 
 
 def records(
@@ -144,37 +164,41 @@ def records(
 def _columns(cells: list[str], name: str) -> list[str]:
     columns = [_column(cell) for cell in cells]
     unknown = [one for one in columns if one not in COLUMNS]
-    if unknown:
-        column = one_line(unknown[0])
+    slips = [one for one in unknown if difflib.get_close_matches(one, COLUMNS, 1, _SLIP)]
+    if slips:
+        column = one_line(slips[0])
         raise UserError.of("prices.unknown-column", file=name, column=column, known=COLUMNS)
     missing = [one for one in NEEDED if one not in columns]
     if missing:
         raise UserError.of("prices.missing-column", file=name, column=missing[0])
-    if len(set(columns)) < len(columns):
+    known = [one for one in columns if one in COLUMNS]
+    if len(set(known)) < len(known):
         raise UserError.of("prices.repeated-column", file=name)
     return columns
 
 
-def _read(columns: list[str], cells: list[str], line: int, today: date) -> Read:
+def _read(
+    columns: list[str], cells: list[str], line: int, today: date, usual: Asked | None
+) -> Read:
     try:
         if any(map(_NOT_UTF8.search, cells)):
             raise RowError("not-text")
         if any(map(str.strip, cells[len(columns) :])):
             raise RowError("too-many-cells", cells=len(cells), columns=len(columns))
-        return _row(dict(zip(columns, map(cell_text, cells), strict=False)), line, today)
+        return _row(dict(zip(columns, map(cell_text, cells), strict=False)), line, today, usual)
     except RowError as error:
         return error.at(line, ", ".join(cells))
 
 
-def _row(cells: dict[str, str], line: int, today: date) -> Row:
+def _row(cells: dict[str, str], line: int, today: date, usual: Asked | None) -> Row:
     name = cells.get("part_or_name", "").strip()
     if not name:
         raise RowError("no-name")
     stated = read_currency(cells.get("currency", ""))
-    amount, told = read_money(cells.get("unit_price", ""), stated)
+    amount, told = read_money(cells.get("unit_price", ""), stated or usual)
     if told and stated and told != stated:
         raise RowError("two-currencies", text=f"{cells['unit_price'].strip()} {stated}"[:40])
-    currency = stated or told
+    currency = stated or told or usual
     if currency is None:
         raise RowError("no-currency")
     stated_condition = cells.get("condition", "").strip()

@@ -86,7 +86,7 @@ def read(text: str, name: str, today: date) -> Listing:
     format: Format
     if danawa.is_table(text):
         format, rows = "danawa", danawa.read_table(text, name, today)
-    elif own_csv.is_ours(text):
+    elif own_csv.is_ours(text) and not (_has_bars(text) and pcpartpicker.is_pcpartpicker(text)):
         format, rows = "csv", own_csv.read_csv(text, name, today)
     elif pcpartpicker.is_pcpartpicker(text):
         format, rows = "pcpartpicker", pcpartpicker.read_list(text, today)
@@ -102,3 +102,7 @@ def read(text: str, name: str, today: date) -> Listing:
     if not found:
         raise UserError.of("prices.empty-list", file=name)
     return Listing(name, format, tuple(found))
+
+
+def _has_bars(text: str) -> bool:
+    return "|" in text.lstrip().split("\n", 1)[0]
