@@ -17,7 +17,9 @@ from trainwright.review.names import folder_of, preset_of
 from trainwright.workload import Inputs, ModelSource
 from trainwright.workload.weightfiles import config_of
 
-LEFT_TO_PEFT = ("trl-sft", "trl-dpo", "trl-reward", "trl-grpo", "script", "peft")
+LEFT_TO_PEFT = (
+    *("trl-sft", "trl-dpo", "trl-reward", "trl-grpo", "trl-kto", "trl-rloo", "script", "peft"),
+)
 """Kinds whose tool hands no layers to PEFT where the file names none."""
 FUSED = {
     **dict.fromkeys(("q_proj", "k_proj", "v_proj"), "query_key_value"),
@@ -53,7 +55,7 @@ def model_of(facts: Facts, sources: Sequence[Source]) -> dict[str, Any] | None:
 def unknown_model(facts: Facts) -> Message | None:
     """Return which model the files name, where, and what to do; None where they name none."""
     fact = facts.first("model") or facts.first("flavor")
-    if fact is None:
+    if fact is None or not fact.given:
         return None
     where = f"{fact.file}:{fact.line}" if fact.line else fact.file
     name = one_line(str(fact.value), 100)
@@ -69,7 +71,16 @@ _ALIKE = 1.5
 
 
 def _alike(name: str) -> list[str]:
-    """Return the presets of about the size that a name says; all where it says none."""
+    """Return the presets of about the size that a name says, of its family where it has some.
+
+    All where it says neither.
+    """
+    family = _family(name.rpartition("/")[2])
+    fitting = _of_size(name)
+    return [preset for preset in fitting if _family(preset) == family] or fitting
+
+
+def _of_size(name: str) -> list[str]:
     said = _SIZE.search(name.replace("_", "-"))
     if said is None:
         return [*presets.presets()]
@@ -79,6 +90,11 @@ def _alike(name: str) -> list[str]:
         for preset in presets.presets().values()
         if size / _ALIKE <= preset.parameters <= size * _ALIKE
     ]
+
+
+def _family(name: str) -> str:
+    """Return the letters and figures that a name begins with: ``t5``, ``qwen``."""
+    return re.split(r"[-_.]|(?<=[a-z]{3})[0-9]", name.lower())[0]
 
 
 def _renamed(fact: Fact | None, value: str) -> Fact:

@@ -429,6 +429,24 @@ def offloads(facts: Facts) -> tuple[str, ...]:
     return tuple(name for name in names if facts.value(name) not in (None, False, "none"))
 
 
+_LIGHTER = ("low_rank_gradients", "unsloth", "cpu_checkpointing", "offload_gib", "layers_on_gpu")
+"""Facts that take memory off the GPU, or need less, and that no figure counts."""
+
+
+def lighter(facts: Facts) -> tuple[str, ...]:
+    """Return the keys that make a run need less than its figures say."""
+    given = [fact for name in _LIGHTER for fact in facts.given(name) if fact.value]
+    given += [fact for fact in facts.given("adapter") if fact.value == "freeze"]
+    return tuple(dict.fromkeys(fact.key for fact in given))
+
+
+def heavier(facts: Facts) -> str | None:
+    """Return the objective whose step takes more than the figures of supervised training."""
+    objective = facts.value("objective")
+    plain = objective is None or objective in OBJECTIVES or objective_of(facts) is not None
+    return None if plain else str(objective)
+
+
 def checkpointing(facts: Facts) -> str | None:
     """Return which activations are made again, as a plan says it."""
     found: str | None = facts.value("checkpointing")
@@ -462,9 +480,10 @@ def _not_planned(facts: Facts, machine: Mapping[str, Any]) -> Iterator[Message]:
     given += [] if most_requests(facts) else facts.given("most_requests")
     if keys := list(dict.fromkeys(f.key for f in given if f.value not in (AUTO, False, None))):
         yield Message.of("review.not-planned.keys", count=len(keys), keys=keys)
-    objective = facts.value("objective")
-    if objective is not None and objective not in OBJECTIVES and objective_of(facts) is None:
-        yield Message.of("review.not-planned.objective", value=str(objective))
+    if (objective := heavier(facts)) is not None:
+        yield Message.of("review.not-planned.objective", value=objective)
+    if facts.value("on_cpu"):
+        yield Message.of("review.not-planned.on-cpu")
     updates, steps, accumulation = _updates(facts)
     if writes and steps != updates * accumulation:
         values = {"steps": steps, "accumulation": accumulation, "updates": updates}

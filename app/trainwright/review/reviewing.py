@@ -98,16 +98,18 @@ class Review:
         """
         ids = (
             *("review.rule.memory-close", "review.rule.memory-offload", TENSOR_PARALLEL),
-            "review.rule.memory-absent",
+            *("review.rule.memory-absent", "review.rule.memory-uncounted"),
+            *("review.rule.memory-at-least", "review.rule.memory-absent-config"),
         )
         of_memory = (one.message for one in self.findings if one.rule == "memory")
         return next((message for message in of_memory if message.id in ids), None)
 
     @property
     def wider(self) -> Message | None:
-        """Why the run does not fit, though its figures do; None where that is not so."""
-        of_memory = (one.message for one in self.errors if one.rule == "memory")
-        return next((message for message in of_memory if message.id == rules_memory.WIDE), None)
+        """Why the run is unlike its figures: it takes more, or is split; None where it is not."""
+        unlike = (rules_memory.WIDE, rules_memory.INSTEAD)
+        said = (f.message for f in self.findings if f.rule == "requests-wait" or f in self.errors)
+        return next((message for message in said if message.id in unlike), None)
 
     @property
     def not_understood(self) -> tuple[Unread, ...]:
@@ -343,7 +345,9 @@ def _in_files(case: Case, patch: Mapping[str, Any]) -> tuple[tuple[Change, ...],
         if not made and key in _told(case, patch) and not takes_checkpoint(case, key, value):
             elsewhere = _ELSEWHERE.get((key, value), f"{key}={value}")
             beyond.append(case.by_hand(name, value) or elsewhere)
-    if "micro_batch" in patch and "accumulation" not in patch and case.plan is not None:
+    # A file that says the whole batch says the accumulation with it.
+    whole = case.facts.given("global_batch") and not case.facts.given("accumulation")
+    if "micro_batch" in patch and "accumulation" not in patch and case.plan and not whole:
         micro = case.facts.value("micro_batch", 1)
         steps = case.facts.value("accumulation", 1) * micro // patch["micro_batch"]
         made = case.setting("accumulation", steps)

@@ -9,6 +9,7 @@ from trainwright.review.facts import AUTO
 from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.kinds import KINDS
 from trainwright.review.planning import (
+    OBJECTIVES,
     checkpointing,
     processes,
     replicas,
@@ -19,7 +20,9 @@ from trainwright.review.planning import (
 from trainwright.workload.defaults import best_precision
 
 SHARDED = ("fsdp2", "fsdp2-no-reshard", "hybrid", "zero3")
-_TRL_AND_TRAINER = ("training-arguments", "trl-sft", "trl-dpo", "trl-reward", "trl-grpo")
+_TRL_AND_TRAINER = (
+    *("training-arguments", "trl-sft", "trl-dpo", "trl-reward", "trl-grpo", "trl-kto", "trl-rloo"),
+)
 HF_TRAINERS = (*_TRL_AND_TRAINER, "llamafactory")
 _WHOLE = ("full", "pretrain")
 """Tasks that train the model's own weights."""
@@ -317,7 +320,10 @@ def _padding(case: Case) -> Iterator[Finding]:
         yield found("packing-mixes", "risk", packing)
     padded = case.given("padded")
     if padded is not None and padded.value and not facts.value("packing"):
-        yield found("padded", "risk", padded, case.setting("packing", True), key=padded.key)
+        # axolotl packs no pairs (validation.py, check_sample_packing_w_rl).
+        packs = facts.value("objective") in OBJECTIVES
+        changes = case.setting("packing", True) if packs else case.setting("padded", False)
+        yield found("padded" if packs else "padded-pairs", "risk", padded, changes, key=padded.key)
     if (auto := case.given("auto_find_batch")) and auto.value:
         yield found("auto-batch", "risk", auto, key=auto.key)
 

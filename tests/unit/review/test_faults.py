@@ -220,6 +220,9 @@ FAULTS: list[tuple[str, Files | str, str, int]] = [
         gradient_checkpointing_kwargs={"use_reentrant": True})}, "rtx-4090", 2),
     ("heads", "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 5", "a100-80gb", 8),
     ("context-long", "vllm serve meta-llama/Llama-3.1-8B --max-model-len 262144", "a100-80gb", 1),
+    ("value-gone", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "MPS")}, "rtx-4090", 2),
+    ("padded-pairs", {"a.yml": AXOLOTL.replace("sample_packing: true", "rl: dpo")
+                      + "pad_to_sequence_len: true\n"}, "rtx-4090", 1),
 ]  # fmt: skip
 SOUND: list[tuple[Files | str, str, int]] = [
     ({"a.json": args()}, "rtx-4090", 1),
@@ -250,6 +253,8 @@ SOUND: list[tuple[Files | str, str, int]] = [
       "a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP") + "fsdp_config:\n  fsdp_version: 2\n"
       "  fsdp_transformer_layer_cls_to_wrap: GPT2Block\n"}, "rtx-4090", 2),
     ({"t.toml": TITAN}, "h100-80gb", 8),
+    ("torchrun --nproc_per_node=4 train.py --model resnet50 --batch-size 256 --amp "
+     "--amp-dtype bfloat16 --workers 8 --img-size 224 --opt sgd", "rtx-3090", 4),
     ({"l.yaml": LIGHTNING}, "rtx-4090", 2),
     ({"a.yaml": ACCELERATE}, "rtx-4090", 2),
     ({"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP") + "fsdp_config:\n  fsdp_version: 2\n"

@@ -303,6 +303,7 @@ TRL_DPO = _trl(
     {
         *("beta", "label_smoothing", "precompute_ref_log_probs", "max_prompt_length"),
         *("rpo_alpha", "sync_ref_model", "ref_model_init_kwargs", "f_divergence_type"),
+        "loss_weights",
     },
     "dpo",
     {"precompute_ref_log_probs": Key("precomputed", truth)},
@@ -332,3 +333,5 @@ TRL_GRPO = _trl(
     "grpo",
     _GRPO,
 )
+TRL_KTO = _trl("trl-kto", "TRL KTOConfig", {"desirable_weight", "undesirable_weight"}, "kto")
+TRL_RLOO = _trl("trl-rloo", "TRL RLOOConfig", {"normalize_advantages"}, "rloo", _GRPO)
