@@ -12,7 +12,6 @@ from trainwright.profile import presets
 from trainwright.quoting import one_line
 from trainwright.review.facts import Fact, Facts
 from trainwright.review.files import Source
-from trainwright.review.lora_targets import DEFAULTS
 from trainwright.review.names import folder_of, preset_of
 from trainwright.workload import Inputs, ModelSource
 from trainwright.workload.weightfiles import config_of
@@ -28,6 +27,31 @@ FUSED = {
 }
 FUSED_TYPES = ("falcon", "gpt_neox")
 """Layers that LitGPT switches one by one, as transformers names them in these model types."""
+_QV = ("q_proj", "v_proj")
+_FUSED = ("query_key_value",)
+_BERT = ("query", "value")
+PEFT_TARGETS = {
+    **dict.fromkeys(("t5", "mt5"), ("q", "v")),
+    **dict.fromkeys(("bart", "opt", "gptj", "gpt_neo", "llama", "llama4", "mistral"), _QV),
+    **dict.fromkeys(("mixtral", "stablelm", "gemma", "gemma2", "gemma3_text"), _QV),
+    **dict.fromkeys(("qwen2", "qwen3"), _QV),
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "electra", "layoutlm"), _BERT),
+    **dict.fromkeys(("bloom", "gpt_neox", "chatglm", "falcon"), _FUSED),
+    **dict.fromkeys(("RefinedWebModel", "RefinedWeb"), _FUSED),
+    **dict.fromkeys(("gpt2", "gpt_bigcode"), ("c_attn",)),
+    "blip-2": ("q", "v", "q_proj", "v_proj"),
+    "deberta-v2": ("query_proj", "value_proj"),
+    "deberta": ("in_proj",),
+    "mpt": ("Wqkv",),
+    "btlm": ("c_proj", "c_attn"),
+    "codegen": ("qkv_proj",),
+    "phi": ("q_proj", "v_proj", "fc1", "fc2"),
+    "nemotron_h": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "rwkv": ("key", "value", "receptance", "output"),
+    "rwkv7": ("r_proj", "k_proj", "v_proj", "o_proj", "key", "value"),
+}
+"""``model_type`` -> names of layers. peft 0.21.2, utils/constants.py,
+TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING; gemma4's is a pattern, and left out."""
 TARGETS = ("query", "key", "value", "attention", "mlp", "head")
 """Parts of a block that some tools switch one by one."""
 
@@ -120,7 +144,7 @@ def targets_of(facts: Facts, model: Mapping[str, Any] | None) -> list[str]:
         return _as_named(parts, model)
     if facts.kinds.isdisjoint(LEFT_TO_PEFT) or model is None:
         return []
-    return [*DEFAULTS.get(_model_type(model) or "", ())]
+    return [*PEFT_TARGETS.get(_model_type(model) or "", ())]
 
 
 def _as_named(parts: list[str], model: Mapping[str, Any] | None) -> list[str]:

@@ -18,6 +18,7 @@ from trainwright.plan.schema import Plan
 from trainwright.plan.serving import TENSOR_PARALLEL
 from trainwright.review import rules_keys, rules_memory, rules_model, rules_run
 from trainwright.review.case import Case
+from trainwright.review.derived import task
 from trainwright.review.edits import edited
 from trainwright.review.facts import Facts, joined
 from trainwright.review.files import Run, Source
@@ -25,7 +26,7 @@ from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.interpret import Interpreted, Unread, interpreted
 from trainwright.review.machines import asked_gpus, machine_of
 from trainwright.review.offers import other_model, takes_checkpoint, title
-from trainwright.review.planning import Planned, planned, task
+from trainwright.review.planning import Planned, planned
 from trainwright.workload.settings import Effect, Settings, effect
 
 Answer = Callable[[Plan], tuple[PlanFacts, Report]]

@@ -13,8 +13,8 @@ from trainwright.plan.serving import (
     WAITS,
 )
 from trainwright.review.case import Case, found
+from trainwright.review.derived import heavier, lighter, offloads, task
 from trainwright.review.finding import Finding, Level
-from trainwright.review.planning import heavier, lighter, offloads, task
 from trainwright.review.precision import precision_of
 from trainwright.workload.settings import Effect
 

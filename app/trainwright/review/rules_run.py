@@ -5,10 +5,7 @@ from typing import Any
 
 from trainwright.machine.choice import MOST_PIECES
 from trainwright.review.case import Case, found
-from trainwright.review.facts import AUTO
-from trainwright.review.finding import Change, Finding, Level
-from trainwright.review.kinds import KINDS
-from trainwright.review.planning import (
+from trainwright.review.derived import (
     OBJECTIVES,
     checkpointing,
     processes,
@@ -17,6 +14,9 @@ from trainwright.review.planning import (
     strategy,
     task,
 )
+from trainwright.review.facts import AUTO
+from trainwright.review.finding import Change, Finding, Level
+from trainwright.review.kinds import KINDS
 from trainwright.workload.defaults import best_precision
 
 SHARDED = ("fsdp2", "fsdp2-no-reshard", "hybrid", "zero3")
