@@ -2,6 +2,7 @@
 """Output of nvidia-smi, gpustat, nvitop, dcgmi, py-spy, iostat, vmstat, free, key_averages."""
 
 import json
+from functools import partial
 
 import pytest
 
@@ -184,14 +185,14 @@ def test_what_draws_on_windows_does_not_compute():
 
 
 def test_sar_means_what_its_averages_are():
-    assert host_tools.is_sar(SAR)
-    host = host_tools.read_sar(SAR).facts["host"]
+    assert host_tools.recognised("sar", SAR)
+    host = host_tools.read("sar", SAR).facts["host"]
     assert host["io_wait"] == pytest.approx(0.42)
     assert host["utilisation"]["mean"] == pytest.approx(0.07)
     assert host["drive_busy"] == pytest.approx(0.98)
     assert host["read_bytes_s"] == pytest.approx(20_100 * 1024)
     with pytest.raises(UserError):
-        host_tools.read_sar(SAR[: SAR.index("12:00:11")])
+        host_tools.read("sar", SAR[: SAR.index("12:00:11")])
 
 
 def test_gpu_readings_of_monitors():
@@ -264,8 +265,8 @@ def test_what_a_tool_did_not_print_is_absent_and_not_zero():
         (nvidia_query.read, CSV.splitlines()[0] + "\n1,2,3\n"),
         (columns.read, DMON.splitlines()[0] + "\n x y z\n"),
         (columns.read, PMON.splitlines()[0] + "\n    0  -  -\n"),
-        (host_tools.read_vmstat, " r  b   swpd   free  si   so    bi    bo  us sy id wa\n a b\n"),
-        (host_tools.read_iostat, "Device  r/s  rkB/s  %util\nsda  x  y  z\n"),
+        (partial(host_tools.read, "vmstat"), " r  b   swpd   free  si   so    bi    bo  us sy id wa\n a b\n"),
+        (partial(host_tools.read, "iostat"), "Device  r/s  rkB/s  %util\nsda  x  y  z\n"),
         (host_tools.read_free, "   total   used  free  shared\nMem:  many\n"),
         (operator_table.read, "  Name    Self CPU %      Self CPU    # of Calls\n---  ---  ---\n"),
         (stacks.read_dump, "Process 1: python\nThread 1 (idle)\n"),
@@ -319,12 +320,12 @@ Swap:              0           0           0
 
 
 def test_host_tools_leave_out_the_mean_since_boot():
-    host = host_tools.read_iostat(IOSTAT).facts["host"]
+    host = host_tools.read("iostat", IOSTAT).facts["host"]
     assert host["io_wait"] == pytest.approx(0.3)
     assert host["utilisation"]["mean"] == pytest.approx(0.25)
     assert host["drive_busy"] == pytest.approx(0.991)
     assert host["read_bytes_s"] == 102400 << 10
-    host = host_tools.read_vmstat(VMSTAT).facts["host"]
+    host = host_tools.read("vmstat", VMSTAT).facts["host"]
     assert host["io_wait"] == pytest.approx(0.3)
     assert host["swapped_bytes_s"] == 512 << 10
     assert host["read_bytes_s"] == 1024 << 10

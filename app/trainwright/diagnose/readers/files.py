@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -56,9 +57,10 @@ FORMATS = (
     Format("columns", columns.recognised, columns.read),
     Format("py-spy", stacks.is_dump, stacks.read_dump),
     Format("py-spy-raw", stacks.is_raw, stacks.read_raw),
-    Format("iostat", host_tools.is_iostat, host_tools.read_iostat),
-    Format("vmstat", host_tools.is_vmstat, host_tools.read_vmstat),
-    Format("sar", host_tools.is_sar, host_tools.read_sar),
+    *(
+        Format(tool, partial(host_tools.recognised, tool), partial(host_tools.read, tool))
+        for tool in host_tools.TOOLS
+    ),
     Format("free", host_tools.is_free, host_tools.read_free),
     Format("wandb", gpu_monitors.is_wandb, gpu_monitors.read_wandb),
     Format("lightning", lightning_report.recognised, lightning_report.read),
