@@ -5,6 +5,7 @@ Columns as their manuals (sysstat, procps-ng, dstat) name them.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from statistics import fmean
 from typing import Any
 
 from trainwright.diagnose import texts
@@ -45,22 +46,14 @@ Row = dict[str, float]
 """A line's numbers by their columns."""
 
 
-def recognised(tool: str, text: str) -> bool:
-    """Return whether there is a heading of the tool, or iostat's JSON."""
-    json = tool == "iostat" and _JSON.match(text) is not None
-    return json or TOOLS[tool].search(_TIME.sub("", text)) is not None
-
-
-def read(tool: str, text: str) -> Found:
-    """Return the means of all processors together, and of each drive.
-
-    Raises:
-        UserError: there is a heading and no line of numbers, or broken JSON.
-    """
+def read(tool: str, text: str) -> Found | None:
+    """Return the means of all processors together, and of each drive."""
     if tool == "iostat" and _JSON.match(text):
         rows = texts.from_json(text, tool, lambda data: list(_of_json(data)))
+    elif TOOLS[tool].search(text := _TIME.sub("", text)) is not None:
+        rows = list(_rows(tool, text))
     else:
-        rows = list(_rows(tool, _TIME.sub("", text)))
+        return None
     every: dict[str, list[Row]] = {}
     for label, row in rows:
         of_cores = (row[each] for each in row if each[0] == "%" and each != "%util")
@@ -73,15 +66,15 @@ def read(tool: str, text: str) -> Found:
     if not (_of(loads, _IDLE) or drives):
         raise UserError.of("diagnose.file.no-rows")
     waits, swapped = _of(loads, _WAIT), _of(loads, _SWAPPED)
-    busy = [_mean(row["%util"] for row in held) for held in drives if "%util" in held[0]]
+    busy = [fmean(row["%util"] for row in held) for held in drives if "%util" in held[0]]
     held_up = waits or [0.0] * len(loads)
     used = [1 - idle - wait for idle, wait in zip(_of(loads, _IDLE), held_up, strict=False)]
     host = {
         "utilisation": spread(map(share, used)) if used else None,
-        "io_wait": share(_mean(waits)) if waits else None,
-        "swapped_bytes_s": _mean(swapped) if swapped else None,
+        "io_wait": share(fmean(waits)) if waits else None,
+        "swapped_bytes_s": fmean(swapped) if swapped else None,
         "drive_busy": share(max(busy) / 100) if busy else None,
-        "read_bytes_s": sum(_mean(_of(each, _READ)) for each in drives) if drives else None,
+        "read_bytes_s": sum(fmean(_of(each, _READ)) for each in drives) if drives else None,
     }
     took = [Message.of("diagnose.file.reports", tool=tool, count=max(map(len, later.values())))]
     if tool != "sar" and max(map(len, every.values())) == 1:
@@ -124,26 +117,13 @@ def _of(rows: Iterable[Row], units: Mapping[str, float]) -> list[float]:
             for row in rows if not units.keys().isdisjoint(row)]  # fmt: skip
 
 
-def _mean(values: Iterable[float]) -> float:
-    held = tuple(values)
-    return sum(held) / len(held)
-
-
-def is_free(text: str) -> bool:
-    """Return whether there is a table of ``free``."""
-    return _FREE.search(text) is not None
-
-
-def read_free(text: str) -> Found:
-    """Return the memory that ``free`` shows; the least where it was repeated.
-
-    Raises:
-        UserError: the row of the memory holds no sizes.
-    """
+def free(text: str) -> Found | None:
+    """Return the memory that ``free`` shows; the least where it was repeated."""
     reports = list(_FREE.finditer(text))
     rows = [each["row"].split() for each in reports]
-    total = _memory(rows[-1][0]) if rows else None
-    if total is None:
+    if not rows:
+        return None
+    if (total := _memory(rows[-1][0])) is None:
         raise UserError.of("diagnose.file.no-rows")
     if all(row[0].isdigit() for row in rows) and total < LEAST_MEMORY:
         # -m and -g print plain numbers: nothing in the text tells which unit it was.
