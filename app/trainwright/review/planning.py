@@ -12,12 +12,12 @@ from trainwright.plan.schema import Plan
 from trainwright.plan.trace_request import USUAL_COMPLETION
 from trainwright.profile import presets
 from trainwright.quoting import dotted
-from trainwright.review.comparing import compared, generation
 from trainwright.review.derived import (
     checkpointing,
     heavier,
     objective_of,
     offloads,
+    precision_of,
     processes,
     product,
     replicas,
@@ -31,7 +31,6 @@ from trainwright.review.facts import AUTO, Facts
 from trainwright.review.files import Source
 from trainwright.review.kinds import KINDS
 from trainwright.review.modelsource import model_of, targets_of, unknown_model, usual_of
-from trainwright.review.precision import precision_of
 from trainwright.review.serving import most_requests, named_weights
 from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import StrategyWord
@@ -159,7 +158,7 @@ def _workload(
             data[key] = value
     alpha = facts.value("alpha")
     if objective is not None:
-        data |= {"objective": objective, **compared(facts, objective, kind)}
+        data |= {"objective": objective, **_compared(facts, objective, kind)}
         data |= {"rollout": _rollout(facts)} if writes else {}
     if kind in ("lora", "qlora"):
         data["lora"] = {
@@ -291,7 +290,7 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
     found["recipe"] = _recipe(facts)
     if objective_of(facts):  # the objective has a recipe, whose head makes the loss
         found["recipe"] = found["cross_entropy"] = None
-        found |= generation(facts, objective_of(facts))
+        found |= _generation(facts, objective_of(facts))
     found["checkpointing"] = checkpointing(facts)
     if found["checkpointing"] == "full":
         found["reentrant"] = facts.value("reentrant")
@@ -390,3 +389,21 @@ def _not_planned(facts: Facts, machine: Mapping[str, Any]) -> Iterator[Message]:
         yield Message.of("review.not-planned.strategy", value=word)
     if facts.value("replicas", 1) > 1:
         yield Message.of("review.not-planned.replicas", count=facts.value("replicas"))
+
+
+def _compared(facts: Facts, objective: str, kind: str) -> dict[str, Any]:
+    """Return what the files compare with, where that is not the objective's default."""
+    if objective == "grpo":
+        own = "adapter-off" if kind in ("lora", "qlora") else "model"
+        return {"reference": own} if facts.value("beta") else {}
+    return {"reference": "precomputed"} if facts.value("precomputed") else {}
+
+
+def _generation(facts: Facts, objective: str | None) -> dict[str, Any]:
+    """Return what writes the answers of grpo, where that is not the trained model."""
+    if objective != "grpo" or not facts.value("uses_vllm"):
+        return {}
+    if facts.value("vllm_mode") == "server":
+        return {"generation": "vllm-server"}
+    kind = "vllm-sleep" if facts.value("vllm_sleeps") else "vllm"
+    return {"generation": kind, "memory_share": facts.value("vllm_share")}

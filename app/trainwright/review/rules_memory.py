@@ -13,9 +13,8 @@ from trainwright.plan.serving import (
     WAITS,
 )
 from trainwright.review.case import Case, found
-from trainwright.review.derived import heavier, lighter, offloads, task
+from trainwright.review.derived import heavier, lighter, offloads, precision_of, task
 from trainwright.review.finding import Finding, Level
-from trainwright.review.precision import precision_of
 from trainwright.workload.settings import Effect
 
 WIDE = "review.rule.memory-wide"
