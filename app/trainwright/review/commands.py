@@ -220,7 +220,7 @@ def _apart(words: Iterable[str]) -> Iterator[list[str]]:
     yield part
 
 
-_ALLOTTED = ("nodes", "N", "gres", "gpus-per-node")
+_ALLOTTED = ("nodes", "N", "gres", "gpus-per-node", "gpus", "G")
 """Options of sbatch that say how many GPUs a job has."""
 
 

@@ -291,6 +291,7 @@ LAUNCH = Kind(
         "N": key("nodes", whole),
         "gres": Key("allotted", _allotted),
         "gpus-per-node": Key("allotted", _allotted),
+        **dict.fromkeys(("gpus", "G"), Key("allotted_in_all", _allotted)),  # of all nodes
     },
     marks=frozenset(),
     open=("",),
