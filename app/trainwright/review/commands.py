@@ -425,6 +425,8 @@ def _script(words: list[str], line: int) -> Iterator[Command]:
 def _kind_of(script: str, found: Mapping[str, Any]) -> str:
     if "job.config_file" in found:
         return "torchtitan"
+    if "finetuning_type" in found:  # src/train.py
+        return "llamafactory"
     if _OF_DIFFUSERS.fullmatch(script) and "pretrained_model_name_or_path" in found:
         return "diffusers-script"
     if any(key.startswith(("per_device_", "per_gpu_")) or key in _OF_TRAINER for key in found):

@@ -27,6 +27,8 @@ CALLS: Mapping[str, tuple[str, str]] = {
         ("peft-other", ""),
     ),
     "BitsAndBytesConfig": ("bitsandbytes", ""),
+    "LLM": ("vllm", ""),
+    "Engine": ("sglang", ""),
     "prepare_model_for_kbit_training": ("kbit", ""),
     "TrainingConfig": ("torchtitan", "training"),
     "ParallelismConfig": ("torchtitan", "parallelism"),
@@ -58,7 +60,7 @@ _MODELS = re.compile(r"Auto(Peft)?Model\w*|(?!Auto)[A-Z]\w*(For[A-Z]\w+|LMHeadMo
 _FIRST = {
     "from-pretrained": "pretrained_model_name_or_path",
     "unsloth": "model_name",
-    "trainer": "model",
+    **dict.fromkeys(("trainer", "vllm"), "model"),
 }
 """Kind -> the argument that may stand first without its name."""
 _SAID: Mapping[str, Mapping[str, Any]] = {
@@ -200,6 +202,8 @@ def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]
     computed: list[tuple[str, int]] = []
     first = _FIRST.get(kind)
     pairs = [(word.arg or "**", word.value) for word in node.keywords]
+    if kind in ("vllm", "sglang"):  # whose options are known as those of a command line
+        pairs = [(name.replace("_", "-"), value) for name, value in pairs]
     if node.args and first and isinstance(node.args[0], (ast.Constant, ast.Name, ast.Attribute)):
         pairs.insert(0, (first, node.args[0]))
     if kind in _TRAINERS:  # they say which model; the rest is made elsewhere

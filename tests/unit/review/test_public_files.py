@@ -277,6 +277,17 @@ def test_a_config_of_torchtunes_own_that_is_not_there_leaves_the_verdict_open(
     assert "llama3_1/8B_full" in memory["message"]
 
 
+def test_a_config_of_accelerate_that_is_not_there_leaves_the_verdict_open(
+    answered: Callable[..., Any],
+) -> None:
+    line = "accelerate launch --config_file fsdp.yaml train.py --per_device_train_batch_size 1"
+    more = "--model_name_or_path meta-llama/Llama-3.1-8B --bf16 --max_seq_length 1024"
+    code, found = answered(f"{line} {more}", "--machine", "a100-80gb:8")
+    (memory,) = (one for one in found["findings"] if one["rule"] == "memory")
+    assert (memory["level"], code) == ("risk", 1)
+    assert "fsdp.yaml" in memory["message"]
+
+
 def test_ollama_leaves_to_the_processor_what_does_not_fit(
     tmp_path: Path, answered: Callable[..., Any]
 ) -> None:

@@ -251,6 +251,15 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
                                   "settings.memory_share": 0.9, "model.preset": "llama-3.1-8b"}),
     ("trl vllm-serve --model Qwen/Qwen2.5-7B --max_model_len 4096",
      {"settings.engine": "vllm", "workload.inputs.prompt_tokens": 3840}),
+    ({"v.py": 'llm = LLM("meta-llama/Llama-3.1-8B", gpu_memory_utilization=0.8, '
+              "max_model_len=4096)\n"},
+     {"settings.engine": "vllm", "settings.memory_share": 0.8, "model.preset": "llama-3.1-8b",
+      "workload.inputs.prompt_tokens": 3840}),
+    ("python src/train.py --stage sft --do_train --model_name_or_path meta-llama/Llama-3.1-8B "
+     "--template llama3 --finetuning_type lora --lora_target q_proj,v_proj --cutoff_len 1024 "
+     "--per_device_train_batch_size 2 --fp16 --output_dir o",
+     {"workload.task": "lora", "workload.lora.targets": ("q_proj", "v_proj"),
+      "settings.recipe": "llama-factory"}),
     ("trl kto --model_name_or_path gpt2 --dataset_name d --bf16",
      {"settings.recipe": "trl-sft", "workload.objective": None}),
     ("trtllm-serve Qwen/Qwen2.5-7B-Instruct --max_seq_len 8192 --max_batch_size 16",
