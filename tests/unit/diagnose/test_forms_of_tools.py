@@ -198,6 +198,7 @@ Self XPU time total: 900.000ms
 FORMS = {
     "nvidia-smi 440": (SMI_OLD, {"gpus.0.utilisation.mean": 0.98, "gpus.0.memory_total_bytes": 16160 * MIB}),
     "nvidia-smi on Windows": (SMI_WINDOWS, {"gpus.0.utilisation.mean": 0.12, "gpus.0.power_limit_w": 285}),
+    "nvidia-smi, a GPU's lines alone": ("Tue Mar  4 10:22:31 2025\n" + "\n".join(SMI_OLD.splitlines()[-2:]) + "\n", {"gpus.0.utilisation.mean": 0.98}),
     "nvidia-smi with MIG": (SMI_MIG, {"gpus.0.utilisation": None, "gpus.0.power_w.mean": 105}),
     "nvidia-smi --query-gpu, nounits": (QUERY, {"gpus.0.power_w.mean": 179.71, "gpus.1.throttled": {"power-cap": 1.0}}),
     "nvidia-smi --query-compute-apps": (APPS, {"gpus": None}),

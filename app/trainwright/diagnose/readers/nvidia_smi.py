@@ -32,7 +32,7 @@ _SLICE = re.compile(r"\| \d+ \d+ \d+ \d+ \| \d+MiB ?/ ?\d+MiB ?\|")
 def read(text: str) -> Found | None:
     """Return the GPUs of all tables in a text."""
     text = texts.squeezed(text)
-    if "GPU-Util" not in text or _SECOND.search(text) is None:
+    if _SECOND.search(text) is None or not ("GPU-Util" in text or _FIRST.search(text)):
         return None
     samples = tuple(panels(text, _FIRST, _SECOND))
     missed = []
