@@ -32,6 +32,11 @@ CLASSES: dict[str, tuple[str, ...]] = {
     "trl-grpo": (HF, "trl/trainer/base_config.py:_BaseConfig",
                  "trl/trainer/grpo_config.py:GRPOConfig", "trl/scripts/grpo.py:GRPOScriptArguments",
                  "trl/scripts/utils.py:ScriptArguments", "trl/trainer/model_config.py:ModelConfig"),
+    "trl-kto": (HF, "trl/trainer/base_config.py:_BaseConfig", "trl/trainer/kto_config.py:KTOConfig",
+                "trl/scripts/utils.py:ScriptArguments", "trl/trainer/model_config.py:ModelConfig"),
+    "trl-rloo": (HF, "trl/trainer/base_config.py:_BaseConfig",
+                 "trl/trainer/rloo_config.py:RLOOConfig", "trl/scripts/rloo.py:RLOOScriptArguments",
+                 "trl/scripts/utils.py:ScriptArguments", "trl/trainer/model_config.py:ModelConfig"),
     "axolotl": ("axolotl/utils/schemas/config.py:AxolotlInputConfig",),
     "llamafactory": (
         HF,

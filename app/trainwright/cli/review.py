@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
 MARKS = {"error": "✗", "risk": "△"}
 STYLES = {"error": "bold red", "risk": "bold yellow", "way": "bold", "gain": "green"}
-_SECONDS = 0.5
-"""Of computing for changes that are worth trying; assumed, so that a review takes 2 s."""
+_SECONDS, _LEAST, _WHOLE = 0.5, 0.2, 1.6
+"""Seconds of computing for changes that are worth trying; for gains where the start was slow; and
+of the process before its last change begins. Assumed, so that a review takes 2 s."""
 _COUNTED = re.compile(r"(.+):(-?[0-9]+)", re.ASCII)
 
 
@@ -132,7 +133,9 @@ def _show_first(terminal: Terminal, found: Review) -> list[Finding]:
 
 def _changes(plan: Plan, facts: Facts, report: Report) -> tuple[tuple[WhatIf, ...], bool]:
     """Return ways out and gains, and whether a review had time for all of them."""
-    until = time.process_time() + _SECONDS
+    begun = time.process_time()
+    slow = report.fits and begun < _WHOLE  # of a process that goes on, the start is over
+    until = begun + (min(_SECONDS, max(_LEAST, _WHOLE - begun)) if slow else _SECONDS)
 
     def wanted() -> bool:
         return time.process_time() < until

@@ -10,7 +10,8 @@ from trainwright.messages import UserError
 
 T = TypeVar("T")
 
-_UTF16 = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_UTF16 = (("utf-16-le", b"\xff\xfe", 1), ("utf-16-be", b"\xfe\xff", 0))
+"""Encodings, their marks, and which of two bytes is 0 in English."""
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_()][0-9A-B]?)"
 )
@@ -38,14 +39,10 @@ def decoded(data: bytes) -> str:
 
     What no encoding of these explains becomes replacement characters.
     """
-    for mark, encoding in _UTF16:
-        if data.startswith(mark):
-            return data[len(mark) :].decode(encoding, "replace")
     start = data[:4096]
-    if len(start) >= 4 and start[1::2].count(0) > len(start) // 4:
-        return data.decode("utf-16-le", "replace")
-    if len(start) >= 4 and start[::2].count(0) > len(start) // 4:
-        return data.decode("utf-16-be", "replace")
+    for encoding, mark, high in _UTF16:
+        if data.startswith(mark) or start[high::2].count(0) > max(1, len(start) // 4):
+            return data.removeprefix(mark).decode(encoding, "replace")
     for encoding in ("utf-8-sig", "cp949"):
         try:
             return data.decode(encoding)

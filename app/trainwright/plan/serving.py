@@ -31,6 +31,8 @@ WAITS = "plan.note.requests-wait"
 TENSOR_PARALLEL = "plan.note.tensor-parallel"
 NO_TENSOR_PARALLEL = "plan.note.tensor-parallel-short"
 """The notes of a split over several GPUs, with room for a request and without."""
+LAYERS_ASIDE = "plan.note.layers-on-cpu"
+"""The note of an engine that leaves to the processor the layers for which there is no room."""
 COPIES = "plan.note.copies"
 """The note of an engine that serves a copy of the model on each GPU."""
 _MOST_SHARE = 0.97
@@ -426,7 +428,7 @@ def offloads(serving: Serving) -> Iterator[Message]:
     Sources: llama.cpp #16653, ``--fit``; ollama: docs/context-length.mdx.
     """
     if serving.served.engine.splits:
-        yield Message.of("plan.note.layers-on-cpu", engine=serving.served.engine.id)
+        yield Message.of(LAYERS_ASIDE, engine=serving.served.engine.id)
 
 
 def policy_notes(serving: Serving, memory: MemoryEstimate) -> Iterator[Message]:

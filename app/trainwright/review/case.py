@@ -130,6 +130,8 @@ def _in_words(source: Source, change: Change) -> str:
     if source.format == "words" and "." not in name:
         word = shell_word(str(change.value))
         return f"--{name}" if change.value is True else f"--{name} {word}"
+    if source.format == "python":  # a server's options have dashes on command lines alone
+        name = name.replace("-", "_")
     return f"{name}={value}"
 
 

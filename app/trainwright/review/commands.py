@@ -9,11 +9,14 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
+from os.path import exists
 from typing import Any
 
 from trainwright.yamltext import scalar
 
-LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
+LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "fabric")
+BEGUN = {"accelerate": "launch", "fabric": "run"}
+"""Their words before the options."""
 SUBCOMMANDS = {
     ("vllm", "serve"): "vllm",
     ("sglang", "serve"): "sglang",
@@ -21,6 +24,9 @@ SUBCOMMANDS = {
     ("trl", "dpo"): "trl-dpo",
     ("trl", "reward"): "trl-reward",
     ("trl", "grpo"): "trl-grpo",
+    ("trl", "kto"): "trl-kto",
+    ("trl", "rloo"): "trl-rloo",
+    ("trl", "vllm-serve"): "vllm",
     ("llamafactory-cli", "train"): "llamafactory",
     ("axolotl", "train"): "axolotl",
     ("swift", "sft"): "swift",
@@ -30,6 +36,8 @@ PROGRAMS = {
     "llama-server": "llama-server",
     "llama-cli": "llama-server",
     "text-generation-launcher": "tgi",
+    "trtllm-serve": "trtllm",
+    "run_train.sh": "torchtitan",
 }
 """Programs that take their options at once."""
 IMAGES = {"vllm-openai": "vllm", "text-generation-inference": "tgi", "llama.cpp": "llama-server"}
@@ -46,11 +54,14 @@ MODULES = {
 """What ``python -m`` starts."""
 SCRIPTS = {
     name: f"trl-{kind}"
-    for kind in ("sft", "dpo", "reward", "grpo")
+    for kind in ("sft", "dpo", "reward", "grpo", "kto", "rloo")
     for name in (f"{kind}.py", f"trl.scripts.{kind}")
+} | {
+    "torchtitan.train": "torchtitan",
+    **{f"openrlhf.cli.train_{stage}": "openrlhf" for stage in ("sft", "dpo", "kto", "rm")},
 }
-"""Scripts of TRL's own, as files and as modules."""
-_OF_DIFFUSERS = re.compile(r"train_\w+\.py")
+"""Scripts of a tool's own, as files and as modules."""
+_OF_DIFFUSERS = re.compile(r"(?:\w+_)?train(?:_\w+)?\.py")
 _OF_TRAINER = frozenset({"do_train", "optim", "gradient_checkpointing_kwargs"})
 """Options that TrainingArguments has, and hardly a script without them."""
 SWITCHES = frozenset(
@@ -79,12 +90,6 @@ _PYTHON = re.compile(r"(.*/)?python[0-9.]*(\.exe)?")
 _REDIRECTED = re.compile(r"(&|[0-9])?(>>?|<)(&[0-9-]|[^<>]*)")
 """``2>&1``, ``> log``, ``&>>log``."""
 _PREFIXES = ("nohup", "time", "env", "sudo", "exec", "srun", "uv", "run", "poetry", "CMD", "-")
-_STARTS = re.compile(
-    r"(?m)(^|[\s;&|/])(torchrun|accelerate\s+launch|deepspeed|vllm\s+serve|sglang\s+serve"
-    r"|trl\s+(sft|dpo|reward|grpo)|llamafactory-cli\s+train|axolotl\s+train|swift\s+(sft|pt)"
-    r"|tune\s+run|litgpt\s+\w+|(docker|podman)\s+run|python[0-9.]*\s+\S+|llama-(server|cli)\s"
-    r"|text-generation-launcher\s)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +105,8 @@ class Command:
 
 def is_command(argument: str) -> bool:
     """Return whether an argument is a command line and not a path."""
-    return (
-        " " in argument.strip()
-        and _STARTS.search(argument) is not None
-        and ("--" in argument or "serve" in argument or "train" in argument)
-    )
+    asks = re.search(r"\s(-{1,2}[A-Za-z]|serve\s|train\s|run\s|[\w.]+=)", argument.strip())
+    return asks is not None and not exists(argument)
 
 
 def parsed(text: str) -> tuple[Command, ...]:
@@ -218,7 +220,7 @@ def _apart(words: Iterable[str]) -> Iterator[list[str]]:
     yield part
 
 
-_ALLOTTED = ("nodes", "N", "gres", "gpus-per-node")
+_ALLOTTED = ("nodes", "N", "gres", "gpus-per-node", "gpus", "G")
 """Options of sbatch that say how many GPUs a job has."""
 
 
@@ -229,10 +231,12 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
     if len(words) > 2 and shell in ("bash", "sh") and words[1] in ("-c", "-lc"):
         yield from (replace(inner, line=line) for inner in parsed(words[2]))
         return
+    config = None
     while words and (_ENVIRONMENT.fullmatch(words[0]) or words[0] in _PREFIXES):
         name, _, value = words[0].partition("=")
         if name == _SEEN:
             yield Command("devices", {name: value}, line)
+        config = value if name == "CONFIG_FILE" else config  # of torchtitan's run_train.sh
         words = words[1:]
     if not words:
         return
@@ -264,11 +268,13 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
         yield from _of_litgpt(rest[0], rest[1:], line)
         return
     if head in PROGRAMS:
-        yield _of_kind(PROGRAMS[head], rest, line)
+        started = _of_kind(PROGRAMS[head], rest, line)
+        given = {"job.config_file": config} if head == "run_train.sh" and config else {}
+        yield replace(started, options=given | started.options)
     elif rest and (kind := SUBCOMMANDS.get((head, rest[0]))) is not None:
         yield _of_kind(kind, rest[1:], line)
     elif head in LAUNCHERS:
-        rest = rest[1:] if head == "accelerate" and rest[:1] == ["launch"] else rest
+        rest = rest[1:] if rest[:1] == [BEGUN.get(head)] else rest
         own, script = _launched(rest)
         yield Command("launch", options(own), line)
         yield from _script(script, line)
@@ -310,9 +316,12 @@ def _tag(image: str) -> str:
 def _of_torchtune(words: list[str], line: int) -> Iterator[Command]:
     """Yield torchrun's options, the config, and what ``key=value`` changes of it, which holds."""
     own, recipe = _launched(words)
+    head = recipe[0].rpartition("/")[2] if recipe else ""
     changes = dict(word.split("=", 1) for word in recipe if "=" in word and word[0] != "-")
     if (builder := _builder(str(options(recipe[1:3]).get("config", "")))) is not None:
         changes.setdefault("model._component_", builder)
+    if head.removesuffix(".py").endswith("_distributed"):
+        changes["recipe"] = head
     if changes:
         found = {key: _value(value) for key, value in changes.items()}
         yield Command("torchtune", found, line)
@@ -321,6 +330,11 @@ def _of_torchtune(words: list[str], line: int) -> Iterator[Command]:
 
 _SHIPPED = re.compile(r"(?P<family>[a-z][a-z0-9_]*)/(?P<size>[0-9.]+B)_(?P<how>q?lora|full)\w*")
 """A config that torchtune brings: ``llama3_1/8B_lora_single_device``."""
+
+
+def is_shipped(config: str) -> bool:
+    """Return whether a config of torchtune is one that it brings."""
+    return _SHIPPED.fullmatch(config) is not None
 
 
 def _builder(config: str) -> str | None:
@@ -359,7 +373,7 @@ def _of_kind(kind: str, rest: list[str], line: int) -> Command:
         found.setdefault(
             "config" if rest[0].endswith((".yaml", ".yml", ".json")) else "model", rest[0]
         )
-    if kind in ("vllm", "sglang", "tgi", "llama-server"):
+    if kind in ("vllm", "sglang", "tgi", "llama-server", "trtllm"):
         found = {_SHORT.get(key, key.replace("_", "-")): value for key, value in found.items()}
         return Command(kind, found, line)
     named = set(found) <= {"config", "model"}
@@ -394,6 +408,8 @@ def _script(words: list[str], line: int) -> Iterator[Command]:
     for word in words:
         if (change := _HYDRA.fullmatch(word)) is not None:
             found[change[1]] = _value(change[2])
+    if found.get("amp") and found.get("amp_dtype"):  # of timm: the second names the first's type
+        del found["amp"]
     if _OF_DIFFUSERS.fullmatch(name) and "lora" in name:  # the name alone says it
         found.setdefault("use_lora", True)
     if words and not words[0].startswith("-") and words[0].endswith((".yaml", ".yml", ".json")):
@@ -402,10 +418,15 @@ def _script(words: list[str], line: int) -> Iterator[Command]:
             yield Command("launch", found, line)
             return
     if found:
+        found |= {"stage": name.rpartition("_")[2]} if name.startswith("openrlhf.") else {}
         yield Command(SCRIPTS.get(name) or _kind_of(name, found), found, line)
 
 
 def _kind_of(script: str, found: Mapping[str, Any]) -> str:
+    if "job.config_file" in found:
+        return "torchtitan"
+    if "finetuning_type" in found:  # src/train.py
+        return "llamafactory"
     if _OF_DIFFUSERS.fullmatch(script) and "pretrained_model_name_or_path" in found:
         return "diffusers-script"
     if any(key.startswith(("per_device_", "per_gpu_")) or key in _OF_TRAINER for key in found):

@@ -1,5 +1,7 @@
-"""Containers that files describe, Docker's Compose and Kubernetes, as lines that start them."""
+"""Containers that files describe as lines that start them: Docker's Compose, Kubernetes, images."""
 
+import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,6 +15,39 @@ _DEEPEST = 8
 def describes(document: Document) -> bool:
     """Return whether a file is one of containers."""
     return "services" in document.data or {"apiVersion", "kind"} <= document.data.keys()
+
+
+_BUILT = re.compile(r"(?im)^[ \t]*(?:RUN|CMD|ENTRYPOINT|COPY|ENV|WORKDIR|EXPOSE)[ \t]")
+_STEP = re.compile(r"(?i)[ \t]*(FROM|ENV|ENTRYPOINT|CMD)[ \t]+(.*)")
+
+
+def builds(text: str) -> bool:
+    """Return whether this is a Dockerfile: unlike a Modelfile it has steps behind ``FROM``."""
+    return re.search(r"(?im)^[ \t]*FROM[ \t]", text) is not None and _BUILT.search(text) is not None
+
+
+def of_image(text: str) -> str:
+    """Return a Dockerfile as a line that starts its last image, below what it sets."""
+    said = {"FROM": "", "ENTRYPOINT": "", "CMD": ""}
+    above = []
+    for line in re.sub(r"\\\r?\n", " ", text).splitlines():
+        if (step := _STEP.fullmatch(line)) is None:
+            continue
+        word, rest = step[1].upper(), step[2].strip()
+        if word == "ENV":
+            above.append(rest if "=" in rest else rest.replace(" ", "=", 1))
+        else:
+            said[word] = rest.split()[0] if word == "FROM" else _executed(rest)
+    return "\n".join([*above, " ".join(("docker run", *filter(None, said.values())))])
+
+
+def _executed(rest: str) -> str:
+    """Return what a step runs: a list of words in JSON, or a shell's line."""
+    try:
+        words = json.loads(rest)
+    except (ValueError, RecursionError):
+        return rest
+    return shlex.join(map(str, words)) if isinstance(words, list) else rest
 
 
 def started(document: Document) -> Iterator[tuple[str, int]]:

@@ -15,6 +15,7 @@ from trainwright.quoting import one_line
 from trainwright.review import commands, containers, modelfile, notebook, python_script
 from trainwright.review.hjson import bare
 from trainwright.review.kinds import KINDS, OF_PLANS, Kind, declared
+from trainwright.review.kinds.deepspeed import SHIPPED
 from trainwright.review.spans import Span, json_spans, toml_spans
 from trainwright.yamltext import MAX_BYTES, MAX_DEPTH, Document, Place, parse
 
@@ -81,18 +82,38 @@ def sources(arguments: Sequence[str]) -> Run:
         done.add(argument)
         for source in _read(argument):
             found.append(source)
+            absent += _left_out(source)
             for named, given in _named(source):
                 if named.is_file():
                     waiting.append(str(named))
-                else:
-                    absent.append(
-                        Message.of(
-                            "review.absent-file", file=source.name, path=one_line(given, 100)
-                        )
-                    )
+                    continue
+                found += (shipped := _shipped(given))
+                id = "review.shipped-file" if shipped else "review.absent-file"
+                absent.append(Message.of(id, file=source.name, path=one_line(given, 100)))
     # What a command line says holds over a file, and an export's plan.json over its launcher's.
     found.sort(key=lambda one: (one.kind.name != "exported", one.format != "words"))
     return Run(tuple(found), tuple(absent))
+
+
+def _shipped(given: str) -> list[Source]:
+    """Return what a tool brings under this name; nothing where it is a file of somebody's own."""
+    for path, data in SHIPPED.items():
+        if given.removeprefix("./").endswith(path):
+            text = json.dumps(data)
+            return [Source(path, None, KINDS["deepspeed"], "shipped", text, Document(data, {}))]
+    return []
+
+
+def _left_out(source: Source) -> Iterator[Message]:
+    """Yield what a source holds or names, and no other file of the run does."""
+    config = source.document.data.get("config")
+    if source.kind.name == "launch" and commands.is_shipped(str(config)):
+        yield Message.of("review.absent-config", file=source.name, path=one_line(config, 100))
+    if source.kind.name == "torchtitan" and "model" in source.document.data:
+        names = python_script.runs(source.text) if source.format == "python" else ()
+        if names[1:]:
+            values = {"file": source.name, "first": names[0], "others": [*names[1:]]}
+            yield Message.of("review.other-configs", **values)
 
 
 def _read(argument: str) -> Iterator[Source]:
@@ -121,7 +142,7 @@ def _of_folder(path: Path) -> Iterator[Source]:
         name, reason = one_line(str(path), 300), saving.reason(error)
         raise UserError.of("reading.unreadable", file=name, reason=reason) from None
     of_model = [path / name for name in OF_A_FOLDER if path / name in inside]
-    of_run = [one for one in inside if one.suffix.lower() in OF_A_RUN or _is_modelfile(one)]
+    of_run = [one for one in inside if one.suffix.lower() in OF_A_RUN or _is_built(one)]
     scripts = [one for one in inside if one.suffix.lower() in (".py", ".ipynb")]
     for group in (of_model, of_run, scripts):
         if found := [source for one in group[:MOST_FILES] for source in _if_known(one)]:
@@ -132,6 +153,10 @@ def _of_folder(path: Path) -> Iterator[Source]:
 
 def _sized(path: Path) -> bool:
     return path.stat().st_size <= MAX_BYTES
+
+
+def _is_built(path: Path) -> bool:
+    return _is_modelfile(path) or "dockerfile" in path.name.lower()
 
 
 def _is_modelfile(path: Path) -> bool:
@@ -154,6 +179,8 @@ def _parsed(text: str, name: str, path: Path | None) -> Iterator[Source]:
             yield from _of_python(text, name, path)
         case "words":
             yield from _of_words(commands.parsed(text), name, path, text)
+        case "dockerfile":
+            yield from _of_words(commands.parsed(containers.of_image(text)), name, path, text)
         case "modelfile":
             document = modelfile.parsed(text, name)
             yield Source(name, path, KINDS["modelfile"], format, text, document)
@@ -207,6 +234,8 @@ def _format(text: str, path: Path | None) -> str:
         return formats.get(suffix, "yaml")
     if suffix in SHELLS:
         return "words"
+    if containers.builds(text):
+        return "dockerfile"
     if (path is not None and _is_modelfile(path)) or modelfile.looks_like(text):
         return "modelfile"
     if text.lstrip().startswith("{"):
@@ -289,7 +318,10 @@ def _named(source: Source) -> Iterator[tuple[Path, str]]:
     data = source.document.data
     folder = source.path.parent if source.path is not None else Path()
     inner = data.get("deepspeed_config") if isinstance(data.get("deepspeed_config"), dict) else {}
-    names = ("deepspeed", "config_file", "config", "deepspeed_config", "deepspeed_config_file")
+    names = (
+        *("deepspeed", "config_file", "job.config_file", "config", "deepspeed_config"),
+        "deepspeed_config_file",
+    )
     given = [
         *(data.get(key) for key in names),
         (inner or {}).get("deepspeed_config_file"),

@@ -5,8 +5,9 @@ from typing import Any
 
 from trainwright.catalog.instances import instance
 from trainwright.machine.choice import MOST_PIECES
+from trainwright.review.derived import implied_processes
 from trainwright.review.facts import Facts
-from trainwright.review.planning import Asked, implied_processes
+from trainwright.review.planning import Asked
 
 GPUS = "machine.gpus[0].count"
 """The plan's key of what ``--machine`` says."""

@@ -12,12 +12,13 @@ from trainwright.profile import presets
 from trainwright.quoting import one_line
 from trainwright.review.facts import Fact, Facts
 from trainwright.review.files import Source
-from trainwright.review.lora_targets import DEFAULTS
 from trainwright.review.names import folder_of, preset_of
 from trainwright.workload import Inputs, ModelSource
 from trainwright.workload.weightfiles import config_of
 
-LEFT_TO_PEFT = ("trl-sft", "trl-dpo", "trl-reward", "trl-grpo", "script", "peft")
+LEFT_TO_PEFT = (
+    *("trl-sft", "trl-dpo", "trl-reward", "trl-grpo", "trl-kto", "trl-rloo", "script", "peft"),
+)
 """Kinds whose tool hands no layers to PEFT where the file names none."""
 FUSED = {
     **dict.fromkeys(("q_proj", "k_proj", "v_proj"), "query_key_value"),
@@ -26,6 +27,31 @@ FUSED = {
 }
 FUSED_TYPES = ("falcon", "gpt_neox")
 """Layers that LitGPT switches one by one, as transformers names them in these model types."""
+_QV = ("q_proj", "v_proj")
+_FUSED = ("query_key_value",)
+_BERT = ("query", "value")
+PEFT_TARGETS = {
+    **dict.fromkeys(("t5", "mt5"), ("q", "v")),
+    **dict.fromkeys(("bart", "opt", "gptj", "gpt_neo", "llama", "llama4", "mistral"), _QV),
+    **dict.fromkeys(("mixtral", "stablelm", "gemma", "gemma2", "gemma3_text"), _QV),
+    **dict.fromkeys(("qwen2", "qwen3"), _QV),
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "electra", "layoutlm"), _BERT),
+    **dict.fromkeys(("bloom", "gpt_neox", "chatglm", "falcon"), _FUSED),
+    **dict.fromkeys(("RefinedWebModel", "RefinedWeb"), _FUSED),
+    **dict.fromkeys(("gpt2", "gpt_bigcode"), ("c_attn",)),
+    "blip-2": ("q", "v", "q_proj", "v_proj"),
+    "deberta-v2": ("query_proj", "value_proj"),
+    "deberta": ("in_proj",),
+    "mpt": ("Wqkv",),
+    "btlm": ("c_proj", "c_attn"),
+    "codegen": ("qkv_proj",),
+    "phi": ("q_proj", "v_proj", "fc1", "fc2"),
+    "nemotron_h": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "rwkv": ("key", "value", "receptance", "output"),
+    "rwkv7": ("r_proj", "k_proj", "v_proj", "o_proj", "key", "value"),
+}
+"""``model_type`` -> names of layers. peft 0.21.2, utils/constants.py,
+TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING; gemma4's is a pattern, and left out."""
 TARGETS = ("query", "key", "value", "attention", "mlp", "head")
 """Parts of a block that some tools switch one by one."""
 
@@ -53,7 +79,7 @@ def model_of(facts: Facts, sources: Sequence[Source]) -> dict[str, Any] | None:
 def unknown_model(facts: Facts) -> Message | None:
     """Return which model the files name, where, and what to do; None where they name none."""
     fact = facts.first("model") or facts.first("flavor")
-    if fact is None:
+    if fact is None or not fact.given:
         return None
     where = f"{fact.file}:{fact.line}" if fact.line else fact.file
     name = one_line(str(fact.value), 100)
@@ -69,7 +95,16 @@ _ALIKE = 1.5
 
 
 def _alike(name: str) -> list[str]:
-    """Return the presets of about the size that a name says; all where it says none."""
+    """Return the presets of about the size that a name says, of its family where it has some.
+
+    All where it says neither.
+    """
+    family = _family(name.rpartition("/")[2])
+    fitting = _of_size(name)
+    return [preset for preset in fitting if _family(preset) == family] or fitting
+
+
+def _of_size(name: str) -> list[str]:
     said = _SIZE.search(name.replace("_", "-"))
     if said is None:
         return [*presets.presets()]
@@ -79,6 +114,11 @@ def _alike(name: str) -> list[str]:
         for preset in presets.presets().values()
         if size / _ALIKE <= preset.parameters <= size * _ALIKE
     ]
+
+
+def _family(name: str) -> str:
+    """Return the letters and figures that a name begins with: ``t5``, ``qwen``."""
+    return re.split(r"[-_.]|(?<=[a-z]{3})[0-9]", name.lower())[0]
 
 
 def _renamed(fact: Fact | None, value: str) -> Fact:
@@ -104,7 +144,7 @@ def targets_of(facts: Facts, model: Mapping[str, Any] | None) -> list[str]:
         return _as_named(parts, model)
     if facts.kinds.isdisjoint(LEFT_TO_PEFT) or model is None:
         return []
-    return [*DEFAULTS.get(_model_type(model) or "", ())]
+    return [*PEFT_TARGETS.get(_model_type(model) or "", ())]
 
 
 def _as_named(parts: list[str], model: Mapping[str, Any] | None) -> list[str]:

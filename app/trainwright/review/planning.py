@@ -12,19 +12,29 @@ from trainwright.plan.schema import Plan
 from trainwright.plan.trace_request import USUAL_COMPLETION
 from trainwright.profile import presets
 from trainwright.quoting import dotted
-from trainwright.review.comparing import compared, generation
+from trainwright.review.derived import (
+    checkpointing,
+    heavier,
+    objective_of,
+    offloads,
+    precision_of,
+    processes,
+    product,
+    replicas,
+    says_processes,
+    shares_aside,
+    strategy,
+    task,
+    tensor_degree,
+)
 from trainwright.review.facts import AUTO, Facts
 from trainwright.review.files import Source
 from trainwright.review.kinds import KINDS
 from trainwright.review.modelsource import model_of, targets_of, unknown_model, usual_of
-from trainwright.review.precision import precision_of
 from trainwright.review.serving import most_requests, named_weights
-from trainwright.workload import objectives
 from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import StrategyWord
 
-OBJECTIVES = {"sft": None, "pt": None, "pretrain": None}
-"""What trains by one forward and backward pass of one model; others take more."""
 _PROMPT = 512
 """Tokens of a prompt before what is generated, where nobody says; assumed."""
 _ANSWER = 256
@@ -56,93 +66,6 @@ class Planned:
     """Why what the files say is not a plan."""
     unknown: Message | None = None
     """What is named and not known: the model, or the adapters; None where nothing is."""
-
-
-def says_processes(facts: Facts) -> bool:
-    """Return whether the files say how many processes train."""
-    if facts.value("shard_rest"):  # all GPUs that there are
-        return bool(facts.given("processes") or facts.given("devices"))
-    named = ("processes", "devices", "engine", "replicate", "shard", "tensor", "pipeline")
-    return any(facts.given(name) for name in (*named, "context_parallel"))
-
-
-def processes(facts: Facts) -> int:
-    """Return the GPUs of all nodes that the files start a process on; 1 where none says it."""
-    nodes = facts.value("nodes", 1)
-    if (total := facts.first("processes")) is not None:
-        return int(total.value)
-    if (devices := facts.first("devices")) is not None:
-        return int(devices.value) * int(nodes)
-    if facts.first("engine") is not None:
-        return _product(facts, "tensor", "pipeline", "replicas")
-    return _product(facts, "replicate", "shard", "tensor", "pipeline", "context_parallel")
-
-
-def implied_processes(facts: Facts) -> int:
-    """Return the same, from the batch of a DeepSpeed file where nothing else says it."""
-    if not says_processes(facts) and (whole := facts.first("global_batch")) is not None:
-        each = int(facts.value("micro_batch", 0)) * int(facts.value("accumulation", 0) or 0)
-        if whole.kind == "deepspeed" and each and whole.value % each == 0:
-            return int(whole.value) // each
-    return processes(facts)
-
-
-def _product(facts: Facts, *names: str) -> int:
-    product = 1
-    for name in names:
-        product *= int(facts.value(name, 1) or 1)
-    return product
-
-
-def replicas(facts: Facts) -> int:
-    """Return the processes that see different samples."""
-    apart = _product(facts, "tensor", "pipeline", "context_parallel")
-    return max(1, processes(facts) // apart)
-
-
-def tensor_degree(facts: Facts) -> int | None:
-    """Return over how many GPUs each layer is split, where a plan can say it; None where not."""
-    degree = int(facts.value("tensor", 1) or 1)
-    others = _product(facts, "pipeline", "context_parallel", "replicate") > 1
-    plain = strategy(facts) == "fsdp2" and task(facts) in ("pretrain", "full")
-    aside = facts.value("compile") or facts.value("offload_params") or objective_of(facts)
-    return degree if degree > 1 and plain and not others and not aside else None
-
-
-def strategy(facts: Facts) -> str | None:
-    """Return how several GPUs share the work, as the most telling file says it."""
-    words = [f.value for name in ("strategy", "stage", "sharding") for f in facts.given(name)]
-    known = [word for word in words if word not in ("deepspeed", "ddp", "single")]
-    if "fsdp2" in known and (narrow := [w for w in known if w != "fsdp2"]):
-        return str(narrow[0])
-    if known:
-        return str(known[0])
-    rest = [word for word in words if word != "deepspeed"]
-    return str(rest[0]) if rest else facts.value("strategy")
-
-
-def task(facts: Facts) -> str:
-    """Return the plan's task."""
-    if facts.first("engine") is not None and not facts.given("micro_batch"):
-        return "infer"
-    adapter = facts.value("adapter", "none")
-    if adapter in ("lora", "qlora"):
-        low = facts.value("quantization") in ("nf4", "int8")
-        return "qlora" if adapter == "qlora" or low else "lora"
-    if adapter in ("prompt", "prefix"):
-        return str(adapter)
-    return "pretrain" if facts.value("objective") in ("pt", "pretrain") else "full"
-
-
-def objective_of(facts: Facts) -> str | None:
-    """Return what a run of TRL's trains for, where that is not the next token.
-
-    None where no plan knows it.
-    """
-    objective = str(facts.value("objective"))
-    trained = objectives.RECIPE.get(objective) in facts.kinds  # kinds and recipes have one name
-    shared = strategy(facts) not in (None, *objectives.STRATEGIES)
-    return objective if trained and not shared and task(facts) in objectives.TASKS else None
 
 
 def planned(
@@ -222,7 +145,7 @@ def _workload(
     data: dict[str, Any] = {"task": kind, "inputs": inputs}
     micro = _taken(facts, "micro_batch", "settings.micro_batch", 1, asked)
     steps = facts.value("accumulation", 1)
-    apart = _product(facts, "tensor", "pipeline", "context_parallel")
+    apart = product(facts, "tensor", "pipeline", "context_parallel")
     copies = replicas(facts) if says_processes(facts) else max(1, gpus // apart)
     total = facts.value("global_batch") or micro * steps * copies
     if apart > 1 and tensor_degree(facts) is None:  # the plan has each GPU see its own samples
@@ -235,7 +158,7 @@ def _workload(
             data[key] = value
     alpha = facts.value("alpha")
     if objective is not None:
-        data |= {"objective": objective, **compared(facts, objective, kind)}
+        data |= {"objective": objective, **_compared(facts, objective, kind)}
         data |= {"rollout": _rollout(facts)} if writes else {}
     if kind in ("lora", "qlora"):
         data["lora"] = {
@@ -367,7 +290,7 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
     found["recipe"] = _recipe(facts)
     if objective_of(facts):  # the objective has a recipe, whose head makes the loss
         found["recipe"] = found["cross_entropy"] = None
-        found |= generation(facts, objective_of(facts))
+        found |= _generation(facts, objective_of(facts))
     found["checkpointing"] = checkpointing(facts)
     if found["checkpointing"] == "full":
         found["reentrant"] = facts.value("reentrant")
@@ -387,7 +310,7 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
     if word == "fsdp2":
         kept = strategy(facts) == "fsdp2-no-reshard" or facts.value("reshard") is False
         found["reshard_after_forward"] = False if kept else None
-        found["shard_offload"] = True if _shares_aside(facts) else None
+        found["shard_offload"] = True if shares_aside(facts) else None
         found["tensor_degree"] = tensor_degree(facts)
         found["shard_degree"] = None if found["tensor_degree"] else _shard_degree(facts)
     loader = {name: facts.value(name) for name in _LOADER}
@@ -415,33 +338,6 @@ def _shard_degree(facts: Facts) -> int | None:
     return degree if 1 < degree < whole and whole % degree == 0 else None
 
 
-def _shares_aside(facts: Facts) -> bool:
-    """Return whether FSDP keeps its shares in system memory."""
-    offloads = facts.value("offload_params") not in (None, False, "none")
-    return offloads and str(strategy(facts)).startswith("fsdp2")
-
-
-def offloads(facts: Facts) -> tuple[str, ...]:
-    """Return what DeepSpeed keeps in system memory, which no plan says: figures count it."""
-    if _shares_aside(facts):
-        return ()
-    names = ("offload_params", "offload_optimizer")
-    return tuple(name for name in names if facts.value(name) not in (None, False, "none"))
-
-
-def checkpointing(facts: Facts) -> str | None:
-    """Return which activations are made again, as a plan says it."""
-    found: str | None = facts.value("checkpointing")
-    if facts.value("fsdp_checkpointing"):
-        found = "full"
-    every = facts.first("every")
-    # torchtitan checkpoints each k-th layer in its mode "selective", the Trainer in its only one.
-    counts = "selective" if every is not None and every.kind == "torchtitan" else "full"
-    if every is not None and found == counts:
-        return "full" if every.value == 1 else f"every-{every.value}"
-    return found
-
-
 _NOT_COUNTED = (
     *("modules_to_save", "low_rank_gradients", "unsloth", "cpu_checkpointing", "zero_buffers"),
     *("bucket_size", "gather_bucket_size", "offload_gib", "adapter_file"),
@@ -462,9 +358,10 @@ def _not_planned(facts: Facts, machine: Mapping[str, Any]) -> Iterator[Message]:
     given += [] if most_requests(facts) else facts.given("most_requests")
     if keys := list(dict.fromkeys(f.key for f in given if f.value not in (AUTO, False, None))):
         yield Message.of("review.not-planned.keys", count=len(keys), keys=keys)
-    objective = facts.value("objective")
-    if objective is not None and objective not in OBJECTIVES and objective_of(facts) is None:
-        yield Message.of("review.not-planned.objective", value=str(objective))
+    if (objective := heavier(facts)) is not None:
+        yield Message.of("review.not-planned.objective", value=objective)
+    if facts.value("on_cpu"):
+        yield Message.of("review.not-planned.on-cpu")
     updates, steps, accumulation = _updates(facts)
     if writes and steps != updates * accumulation:
         values = {"steps": steps, "accumulation": accumulation, "updates": updates}
@@ -492,3 +389,21 @@ def _not_planned(facts: Facts, machine: Mapping[str, Any]) -> Iterator[Message]:
         yield Message.of("review.not-planned.strategy", value=word)
     if facts.value("replicas", 1) > 1:
         yield Message.of("review.not-planned.replicas", count=facts.value("replicas"))
+
+
+def _compared(facts: Facts, objective: str, kind: str) -> dict[str, Any]:
+    """Return what the files compare with, where that is not the objective's default."""
+    if objective == "grpo":
+        own = "adapter-off" if kind in ("lora", "qlora") else "model"
+        return {"reference": own} if facts.value("beta") else {}
+    return {"reference": "precomputed"} if facts.value("precomputed") else {}
+
+
+def _generation(facts: Facts, objective: str | None) -> dict[str, Any]:
+    """Return what writes the answers of grpo, where that is not the trained model."""
+    if objective != "grpo" or not facts.value("uses_vllm"):
+        return {}
+    if facts.value("vllm_mode") == "server":
+        return {"generation": "vllm-server"}
+    kind = "vllm-sleep" if facts.value("vllm_sleeps") else "vllm"
+    return {"generation": kind, "memory_share": facts.value("vllm_share")}

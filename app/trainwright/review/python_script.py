@@ -16,6 +16,8 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "DPOConfig": ("trl-dpo", ""),
     "RewardConfig": ("trl-reward", ""),
     "GRPOConfig": ("trl-grpo", ""),
+    "KTOConfig": ("trl-kto", ""),
+    "RLOOConfig": ("trl-rloo", ""),
     **dict.fromkeys(("LoraConfig", "PromptTuningConfig", "PrefixTuningConfig"), ("peft", "")),
     **dict.fromkeys(
         (
@@ -25,6 +27,8 @@ CALLS: Mapping[str, tuple[str, str]] = {
         ("peft-other", ""),
     ),
     "BitsAndBytesConfig": ("bitsandbytes", ""),
+    "LLM": ("vllm", ""),
+    "Engine": ("sglang", ""),
     "prepare_model_for_kbit_training": ("kbit", ""),
     "TrainingConfig": ("torchtitan", "training"),
     "ParallelismConfig": ("torchtitan", "parallelism"),
@@ -56,7 +60,7 @@ _MODELS = re.compile(r"Auto(Peft)?Model\w*|(?!Auto)[A-Z]\w*(For[A-Z]\w+|LMHeadMo
 _FIRST = {
     "from-pretrained": "pretrained_model_name_or_path",
     "unsloth": "model_name",
-    "trainer": "model",
+    **dict.fromkeys(("trainer", "vllm"), "model"),
 }
 """Kind -> the argument that may stand first without its name."""
 _SAID: Mapping[str, Mapping[str, Any]] = {
@@ -94,13 +98,27 @@ def calls(text: str, name: str) -> Iterator[Found]:
     constants = _constants(tree)
     trainer = CALLS["Trainer"] if _from_lightning(tree) else ("hf-trainer", "")
     none = True
+    left_out = {id(node) for other in _runs(tree)[1:] for node in ast.walk(other)}
     for node in ast.walk(tree):
+        if id(node) in left_out:
+            continue
         if isinstance(node, ast.Call) and (called := _called(node.func)) is not None:
             none = False
             called = trainer if called == ("hf-trainer", "") else called
             yield _found(node, *called, constants)
     if none:
         raise UserError.of("review.no-calls", file=name)
+
+
+def runs(text: str) -> tuple[str, ...]:
+    """Return the functions of a script that each configure a run of torchtitan's."""
+    return tuple(function.name for function in _runs(_tree(text)))
+
+
+def _runs(tree: ast.Module) -> list[ast.FunctionDef]:
+    """Return a registry's functions, of which each is a run of its own."""
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return [each for each in functions if "Trainer.Config(" in ast.unparse(each)]
 
 
 def _tree(text: str) -> ast.Module:
@@ -184,6 +202,8 @@ def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]
     computed: list[tuple[str, int]] = []
     first = _FIRST.get(kind)
     pairs = [(word.arg or "**", word.value) for word in node.keywords]
+    if kind in ("vllm", "sglang"):  # whose options are known as those of a command line
+        pairs = [(name.replace("_", "-"), value) for name, value in pairs]
     if node.args and first and isinstance(node.args[0], (ast.Constant, ast.Name, ast.Attribute)):
         pairs.insert(0, (first, node.args[0]))
     if kind in _TRAINERS:  # they say which model; the rest is made elsewhere
@@ -198,6 +218,8 @@ def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]
             lines[(section, key) if section else (key,)] = value.lineno
         elif isinstance(value, ast.Call) and _called(value.func) is not None:
             continue  # read where it is made
+        elif key == "model_spec" and isinstance(value, ast.Call) and value.args:
+            data["flavor"] = _plain(value.args[0], constants)[1]  # model_registry("8B")
         elif key == "tokenizer":  # that it is there is what counts
             data[key], lines[(key,)] = ast.unparse(value), value.lineno
         elif not (isinstance(value, ast.Name) and key in (first, *_CONFIGS)):

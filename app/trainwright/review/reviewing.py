@@ -18,6 +18,7 @@ from trainwright.plan.schema import Plan
 from trainwright.plan.serving import TENSOR_PARALLEL
 from trainwright.review import rules_keys, rules_memory, rules_model, rules_run
 from trainwright.review.case import Case
+from trainwright.review.derived import task
 from trainwright.review.edits import edited
 from trainwright.review.facts import Facts, joined
 from trainwright.review.files import Run, Source
@@ -25,7 +26,7 @@ from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.interpret import Interpreted, Unread, interpreted
 from trainwright.review.machines import asked_gpus, machine_of
 from trainwright.review.offers import other_model, takes_checkpoint, title
-from trainwright.review.planning import Planned, planned, task
+from trainwright.review.planning import Planned, planned
 from trainwright.workload.settings import Effect, Settings, effect
 
 Answer = Callable[[Plan], tuple[PlanFacts, Report]]
@@ -98,16 +99,18 @@ class Review:
         """
         ids = (
             *("review.rule.memory-close", "review.rule.memory-offload", TENSOR_PARALLEL),
-            "review.rule.memory-absent",
+            *("review.rule.memory-absent", "review.rule.memory-uncounted"),
+            *("review.rule.memory-at-least", "review.rule.memory-absent-config"),
         )
         of_memory = (one.message for one in self.findings if one.rule == "memory")
         return next((message for message in of_memory if message.id in ids), None)
 
     @property
     def wider(self) -> Message | None:
-        """Why the run does not fit, though its figures do; None where that is not so."""
-        of_memory = (one.message for one in self.errors if one.rule == "memory")
-        return next((message for message in of_memory if message.id == rules_memory.WIDE), None)
+        """Why the run is unlike its figures: it takes more, or is split; None where it is not."""
+        unlike = (rules_memory.WIDE, rules_memory.INSTEAD)
+        said = (f.message for f in self.findings if f.rule == "requests-wait" or f in self.errors)
+        return next((message for message in said if message.id in unlike), None)
 
     @property
     def not_understood(self) -> tuple[Unread, ...]:
@@ -343,7 +346,9 @@ def _in_files(case: Case, patch: Mapping[str, Any]) -> tuple[tuple[Change, ...],
         if not made and key in _told(case, patch) and not takes_checkpoint(case, key, value):
             elsewhere = _ELSEWHERE.get((key, value), f"{key}={value}")
             beyond.append(case.by_hand(name, value) or elsewhere)
-    if "micro_batch" in patch and "accumulation" not in patch and case.plan is not None:
+    # A file that says the whole batch says the accumulation with it.
+    whole = case.facts.given("global_batch") and not case.facts.given("accumulation")
+    if "micro_batch" in patch and "accumulation" not in patch and case.plan and not whole:
         micro = case.facts.value("micro_batch", 1)
         steps = case.facts.value("accumulation", 1) * micro // patch["micro_batch"]
         made = case.setting("accumulation", steps)

@@ -16,7 +16,7 @@ from trainwright.review.kinds import declared
 from trainwright.review.spans import SPANS
 
 TRAINERS = (
-    *("training-arguments", "trl-sft", "trl-dpo", "trl-reward", "trl-grpo"),
+    *("training-arguments", "trl-sft", "trl-dpo", "trl-reward", "trl-grpo", "trl-kto", "trl-rloo"),
     *("llamafactory", "axolotl", "script", "unsloth"),
 )
 """Kinds whose Trainer fills DeepSpeed's "auto" in."""

@@ -5,16 +5,27 @@ from collections.abc import Sequence
 from trainwright.advise import near
 from trainwright.messages import Message
 from trainwright.plan.report import Report, Verdict
-from trainwright.plan.serving import NO_TENSOR_PARALLEL, SHARE_SMALL, TENSOR_PARALLEL, WAITS
+from trainwright.plan.serving import (
+    LAYERS_ASIDE,
+    NO_TENSOR_PARALLEL,
+    SHARE_SMALL,
+    TENSOR_PARALLEL,
+    WAITS,
+)
 from trainwright.review.case import Case, found
+from trainwright.review.derived import heavier, lighter, offloads, precision_of, task
 from trainwright.review.finding import Finding, Level
-from trainwright.review.planning import offloads, task
-from trainwright.review.precision import precision_of
 from trainwright.workload.settings import Effect
 
 WIDE = "review.rule.memory-wide"
-OF_ANOTHER_RUN = (TENSOR_PARALLEL, "review.rule.memory-absent")
+INSTEAD = f"{TENSOR_PARALLEL}-instead"
+OF_ANOTHER_RUN = (
+    *(TENSOR_PARALLEL, "review.rule.memory-absent", "review.rule.memory-absent-config"),
+)
 """What makes the figures those of another run, so that changes to fit them are none."""
+
+_OF_SAMPLES = ("activations", "logits")
+"""Terms that grow with the sequences of a step."""
 
 
 def rules(case: Case, absent: Sequence[Message]) -> list[Finding]:
@@ -24,16 +35,23 @@ def rules(case: Case, absent: Sequence[Message]) -> list[Finding]:
         return []
     memory = report.memory
     values = {"used": memory.device_used_p95.value, "total": memory.device_total.value}
-    if report.verdict is Verdict.NO and (path := _shares_in(case, absent)) is not None:
-        said = Message.of("review.rule.memory-absent", path=path, **values)
-        return [Finding("memory", "risk", said)]
+    doubtful = report.verdict is Verdict.NO or close(report)
+    if doubtful and (rest := _elsewhere(case, absent)) is not None:
+        id, path = rest
+        return [Finding("memory", "risk", Message.of(id, path=path, **values))]
     more = wider(case) if report.fits else None
     if more is not None:
         wide: Level = "error" if values["used"] + more > values["total"] else "risk"
         return [Finding("memory", wide, Message.of(WIDE, more=more, **values))]
     if close(report):
         return [Finding("memory", "risk", Message.of("review.rule.memory-close", **values))]
-    whole = (TENSOR_PARALLEL, NO_TENSOR_PARALLEL)
+    if report.fits and (objective := heavier(case.facts)) is not None:
+        # Of two sequences in place of one, at least.
+        more = sum(one.value for one in memory.terms if one.role in _OF_SAMPLES)
+        if values["used"] + more > values["total"]:
+            asked = Message.of("review.rule.memory-at-least", objective=objective, **values)
+            return [Finding("memory", "risk", asked)]
+    whole = (TENSOR_PARALLEL, INSTEAD, NO_TENSOR_PARALLEL)
     split = next((note for note in report.notes if note.id in whole), None)
     shares = case.facts.value("tensor", 1) > 1  # what one GPU holds is not what the run needs
     if report.verdict is Verdict.CANNOT_CHECK and split is not None:
@@ -45,6 +63,12 @@ def rules(case: Case, absent: Sequence[Message]) -> list[Finding]:
         return []
     if offloads(case.facts):
         return [Finding("memory", "risk", Message.of("review.rule.memory-offload", **values))]
+    if keys := lighter(case.facts):
+        counted = Message.of("review.rule.memory-uncounted", keys=[*keys], **values)
+        return [Finding("memory", "risk", counted)]
+    aside = next((note for note in report.notes if note.id == LAYERS_ASIDE), None)
+    if aside is not None and case.facts.value("engine") == "ollama":
+        return [Finding("memory", "risk", aside)]
     level: Level = "error" if report.verdict is Verdict.NO else "risk"
     small = next((note for note in report.notes if note.id == SHARE_SMALL), None)
     if small is not None and (share := case.given("memory_share")) is not None:
@@ -56,11 +80,19 @@ def rules(case: Case, absent: Sequence[Message]) -> list[Finding]:
     return [Finding("memory", level, message)]
 
 
-def _shares_in(case: Case, absent: Sequence[Message]) -> str | None:
-    """Return the file of DeepSpeed that is named and not there: it may share the model."""
-    named = [str(fact.value) for fact in case.facts.given("deepspeed")]
-    missing = (str(one.values["path"]) for one in absent)
-    return next((path for path in missing if path in named), None)
+def _elsewhere(case: Case, absent: Sequence[Message]) -> tuple[str, str] | None:
+    """Return a sentence and the file that is not there, and which may turn the verdict.
+
+    One of DeepSpeed or accelerate may share the model, and one of torchtune's own may checkpoint
+    activations.
+    """
+    for one in absent:
+        path = str(one.values.get("path"))
+        if one.id == "review.absent-config" and not case.facts.given("checkpointing"):
+            return "review.rule.memory-absent-config", path
+        if one.id == "review.absent-file" and task(case.facts) != "infer":
+            return "review.rule.memory-absent", path
+    return None
 
 
 def close(report: Report) -> bool:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainwright.review.case import Case, found
+from trainwright.review.derived import task
 from trainwright.review.finding import Finding
-from trainwright.review.planning import task
 
 _SEPARATE = frozenset({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"})
 _FUSED = frozenset({"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"})

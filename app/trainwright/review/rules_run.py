@@ -5,10 +5,8 @@ from typing import Any
 
 from trainwright.machine.choice import MOST_PIECES
 from trainwright.review.case import Case, found
-from trainwright.review.facts import AUTO
-from trainwright.review.finding import Change, Finding, Level
-from trainwright.review.kinds import KINDS
-from trainwright.review.planning import (
+from trainwright.review.derived import (
+    OBJECTIVES,
     checkpointing,
     processes,
     replicas,
@@ -16,10 +14,15 @@ from trainwright.review.planning import (
     strategy,
     task,
 )
+from trainwright.review.facts import AUTO
+from trainwright.review.finding import Change, Finding, Level
+from trainwright.review.kinds import KINDS
 from trainwright.workload.defaults import best_precision
 
 SHARDED = ("fsdp2", "fsdp2-no-reshard", "hybrid", "zero3")
-_TRL_AND_TRAINER = ("training-arguments", "trl-sft", "trl-dpo", "trl-reward", "trl-grpo")
+_TRL_AND_TRAINER = (
+    *("training-arguments", "trl-sft", "trl-dpo", "trl-reward", "trl-grpo", "trl-kto", "trl-rloo"),
+)
 HF_TRAINERS = (*_TRL_AND_TRAINER, "llamafactory")
 _WHOLE = ("full", "pretrain")
 """Tasks that train the model's own weights."""
@@ -101,13 +104,7 @@ def _gpus(case: Case) -> Iterator[Finding]:
     if total is not None and nodes > 1 and total.value % nodes:
         values = {"processes": total.value, "nodes": nodes}
         yield found("processes-nodes", "error", total, **values)
-    allotted = case.given("allotted")
-    if allotted is not None and allotted.value < on_each and says_processes(case.facts):
-        wanted_on = {"wanted": on_each, "there": allotted.value}
-        yield found("gpus-allotted", "error", allotted, key=allotted.key, **wanted_on)
-    elif allotted is not None and allotted.value > on_each and says_processes(case.facts):
-        values = {"processes": on_each, "there": allotted.value}
-        yield found("gpus-idle", "risk", allotted, key=allotted.key, **values)
+    yield from _allotted(case, on_each, nodes)
     tensor, heads = case.facts.value("tensor", 1), case.of_model("heads")
     if tensor > 1 and heads and heads % tensor:
         yield found("heads", "error", case.given("tensor"), tensor=tensor, heads=heads)
@@ -121,6 +118,19 @@ def _gpus(case: Case) -> Iterator[Finding]:
     given = case.given("strategy")
     if given is not None and given.value == "ddp" and wanted == 1 and case.given("devices"):
         yield found("ddp-alone", "risk", given, key=given.key)
+
+
+def _allotted(case: Case, on_each: int, nodes: int) -> Iterator[Finding]:
+    """Yield what a job or a container gets that is less, or more, than what it starts."""
+    one, all_of_them = case.given("allotted"), case.given("allotted_in_all")
+    fact = one or all_of_them
+    if fact is None or not says_processes(case.facts):
+        return
+    there = fact.value if one is not None else fact.value // nodes
+    if there < on_each:
+        yield found("gpus-allotted", "error", fact, key=fact.key, wanted=on_each, there=there)
+    elif there > on_each:
+        yield found("gpus-idle", "risk", fact, key=fact.key, processes=on_each, there=there)
 
 
 def _precision(case: Case) -> Iterator[Finding]:
@@ -317,14 +327,23 @@ def _padding(case: Case) -> Iterator[Finding]:
         yield found("packing-mixes", "risk", packing)
     padded = case.given("padded")
     if padded is not None and padded.value and not facts.value("packing"):
-        yield found("padded", "risk", padded, case.setting("packing", True), key=padded.key)
+        # axolotl packs no pairs (validation.py, check_sample_packing_w_rl).
+        packs = facts.value("objective") in OBJECTIVES
+        changes = case.setting("packing", True) if packs else case.setting("padded", False)
+        yield found("padded" if packs else "padded-pairs", "risk", padded, changes, key=padded.key)
     if (auto := case.given("auto_find_batch")) and auto.value:
         yield found("auto-batch", "risk", auto, key=auto.key)
 
 
 def _generating(case: Case) -> Iterator[Finding]:
-    """``grpo_config.py``, __post_init__: whole groups of completions in each batch of them."""
+    """``grpo_config.py``, __post_init__: whole groups of completions in each batch of them.
+
+    ``kto_trainer.py``, __init__: the divergence is that to the other samples of a batch.
+    """
     facts = case.facts
+    alone, loss = case.given("micro_batch"), facts.value("kto_loss", "kto")
+    if case.has("trl-kto") and alone is not None and alone.value == 1 and loss == "kto":
+        yield found("kto-batch", "error", alone, key=alone.key)
     group = facts.first("generations")
     if not case.has("trl-grpo") or group is None:
         return

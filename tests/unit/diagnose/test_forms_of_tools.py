@@ -115,6 +115,16 @@ VMSTAT_WIDE = """--procs-- -----------------------memory---------------------- -
 FREE = """               total        used        free      shared     buffers       cache   available
 Mem:            62Gi        58Gi       512Mi       1.2Gi       1.0Gi       3.0Gi       2.0Gi
 """
+DSTAT = """----total-usage---- -dsk/total- -net/total- ---paging-- ---system--
+usr sys idl wai stl| read  writ| recv  send|  in   out | int   csw
+  1   0  99   0   0|  12k  310k|   0     0 |   0     0 | 900   15k
+ 12   3  62  23   0| 402M  310k|  12k   33k|   0     0 |9100    15k
+ 12   3  60  25   0| 398M  280k|  11k   31k|  2M     0 |9000    15k
+"""
+NVTOP = """ Device 0 [NVIDIA GeForce RTX 3090] PCIe GEN 4@16x RX: 1.213 GiB/s TX: 110.1 MiB/s
+ GPU 1695MHz MEM 9501MHz TEMP  67°C FAN  55% POW 301 / 350 W
+ GPU[||||||||||||||             45%] MEM[||||||||||||||||||21.004Gi/24.000Gi]
+"""
 WANDB = "\n".join(
     json.dumps({"system.gpu.0.gpu": 30 + n, "system.gpu.0.memory": 12, "system.gpu.0.temp": 60, "system.gpu.0.powerWatts": 180.0,
                 "system.gpu.process.0.gpu": 1, "system.cpu": 50.0, "_wandb": True, "_timestamp": 1700000000 + n})
@@ -188,6 +198,7 @@ Self XPU time total: 900.000ms
 FORMS = {
     "nvidia-smi 440": (SMI_OLD, {"gpus.0.utilisation.mean": 0.98, "gpus.0.memory_total_bytes": 16160 * MIB}),
     "nvidia-smi on Windows": (SMI_WINDOWS, {"gpus.0.utilisation.mean": 0.12, "gpus.0.power_limit_w": 285}),
+    "nvidia-smi, a GPU's lines alone": ("Tue Mar  4 10:22:31 2025\n" + "\n".join(SMI_OLD.splitlines()[-2:]) + "\n", {"gpus.0.utilisation.mean": 0.98}),
     "nvidia-smi with MIG": (SMI_MIG, {"gpus.0.utilisation": None, "gpus.0.power_w.mean": 105}),
     "nvidia-smi --query-gpu, nounits": (QUERY, {"gpus.0.power_w.mean": 179.71, "gpus.1.throttled": {"power-cap": 1.0}}),
     "nvidia-smi --query-compute-apps": (APPS, {"gpus": None}),
@@ -199,6 +210,8 @@ FORMS = {
     "nvidia-smi topo -m": (TOPO, {"setup.link": "pcie"}),
     "nvidia-smi topo -m, NVLink": (TOPO.replace("PHB", "NV12"), {"setup.link": "nvlink"}),
     "gpustat": (GPUSTAT, {"gpus.0.utilisation.mean": 0.97, "gpus.0.memory_used_bytes": 70000 * MIB}),
+    "dstat": (DSTAT, {"host.io_wait": 0.24, "host.read_bytes_s": 400 << 20, "host.utilisation.mean": 0.15, "host.swapped_bytes_s": 1 << 20}),
+    "nvtop": (NVTOP, {"gpus.0.utilisation.mean": 0.45, "gpus.0.power_w.mean": 301, "gpus.0.memory_total_bytes": 24 << 30}),
     "W&B": (WANDB, {"gpus.0.utilisation.mean": 0.32, "gpus.0.power_w.mean": 180, "host.utilisation.mean": 0.5}),
     "py-spy dump --native --locals": (PY_SPY_LOCALS, {"profile": None}),
     "py-spy record -f raw": (PY_SPY_RAW, {"profile.host_top.0.share": 1.0, "profile.host_top.2.share": 0.8}),

@@ -1,4 +1,4 @@
-"""JSON of gpustat and iostat, other languages of free, and outputs that say nothing of causes."""
+"""JSON and XML of tools, other languages of free, and outputs that say nothing of causes."""
 
 import json
 
@@ -36,6 +36,34 @@ FREE = """\
 메모리:    65742848     5335040    41176064      524288    19231744    59187200
 스왑:       8388604           0     8388604
 """
+NVTOP = [{
+    **{"device_name": "NVIDIA GeForce RTX 4090", "gpu_clock": "2730MHz", "temp": "61C"},
+    **{"power_draw": "210W", "gpu_util": "47%", "mem_util": "85%", "mem_total": "25757220864"},
+    **{"mem_used": "21890072576", "processes": [{"pid": "4211", "gpu_usage": "45%"}]},
+}]
+"""As nvtop 3.2 prints it with --snapshot: ``extract_gpuinfo.c``."""
+XML = """\
+<?xml version="1.0" ?>
+<nvidia_smi_log>
+\t<driver_version>550.54.15</driver_version>
+\t<gpu id="00000000:01:00.0">
+\t\t<product_name>NVIDIA GeForce RTX 3090</product_name>
+\t\t<clocks_event_reasons>
+\t\t\t<clocks_event_reason_sw_power_cap>Active</clocks_event_reason_sw_power_cap>
+\t\t\t<clocks_event_reason_hw_slowdown>Not Active</clocks_event_reason_hw_slowdown>
+\t\t</clocks_event_reasons>
+\t\t<fb_memory_usage><total>24576 MiB</total><used>21034 MiB</used></fb_memory_usage>
+\t\t<utilization><gpu_util>98 %</gpu_util><memory_util>N/A</memory_util></utilization>
+\t\t<temperature><gpu_temp>83 C</gpu_temp></temperature>
+\t\t<gpu_power_readings>
+\t\t\t<average_power_draw>349.11 W</average_power_draw>
+\t\t\t<current_power_limit>350.00 W</current_power_limit>
+\t\t</gpu_power_readings>
+\t\t<clocks><sm_clock>1515 MHz</sm_clock></clocks>
+\t</gpu>
+\t<gpu id="00000000:02:00.0"><utilization><gpu_util>3 %</gpu_util></utilization></gpu>
+</nvidia_smi_log>
+"""
 TRAINER_LOG = "".join(
     json.dumps({
         "current_steps": 10 * n, "total_steps": 500, "loss": 1.2, "lr": 1e-05, "epoch": 0.02 * n,
@@ -71,6 +99,30 @@ def test_gpustat_as_json_is_gpustat(read):
     assert first["memory_used_bytes"] == 20123 << 20
     assert first["power_limit_w"] == 350
     assert "utilisation" not in second
+
+
+def test_nvtop_counts_bytes(read):
+    file, (found,) = read(json.dumps(NVTOP, indent=1))
+    assert [each.id for each in file.formats] == ["diagnose.format.nvtop"]
+    (gpu,) = gpu_readings(found.gpus)
+    assert (gpu["utilisation"]["mean"], gpu["power_w"]["mean"]) == (0.47, 210)
+    assert (gpu["memory_used_bytes"], gpu["memory_total_bytes"]) == (21890072576, 25757220864)
+    assert gpu["sm_clock_mhz"]["mean"] == 2730
+    assert "memory_utilisation" not in gpu  # its mem_util is what is held
+
+
+def test_the_report_as_xml_is_the_report(read):
+    first, second = gpu_readings(read(XML)[1][0].gpus)
+    assert first["name"] == "NVIDIA GeForce RTX 3090"
+    assert first["throttled"] == {"power-cap": 1.0}
+    assert (first["memory_used_bytes"], first["power_limit_w"]) == (21034 << 20, 350)
+    assert (first["sm_clock_mhz"]["mean"], first["temperature_c"]["mean"]) == (1515, 83)
+    assert "memory_utilisation" not in first
+    assert (first["utilisation"]["mean"], second["utilisation"]["mean"]) == (0.98, 0.03)
+    cut = read(XML[: XML.index("<gpu_power")])[1][0].gpus
+    assert [sorted(each.readings) for each in cut] == [
+        ["memory_total_bytes", "memory_used_bytes", "name", "temperature_c", "utilisation"]
+    ]
 
 
 def test_iostat_as_json_is_iostat_without_the_mean_since_boot(read):
@@ -124,6 +176,27 @@ def test_a_log_that_ends_without_memory_says_what_the_error_asks_for(read):
         (json.dumps(GPUSTAT)[:-20], "diagnose.file-refused"),
         (json.dumps(IOSTAT)[:-20], "diagnose.file-refused"),
         ('{"sysstat": {"hosts": []}}', "diagnose.file-refused"),
+        (json.dumps(NVTOP)[:-20], "diagnose.file-refused"),
+        ("top - 10:22:31 up 10 days,  load average: 1.52\n%Cpu(s):  3.4 us\n",
+         "diagnose.file-of-processes"),
+        ("10:22:31 AM   UID   PID    %usr %system  Command\n", "diagnose.file-of-processes"),
+        ("  %Own   %Total  OwnTime  TotalTime  Function (filename)\n 61.00%  61.00%\n",
+         "diagnose.file-of-profile"),
+        ("   ncalls  tottime  percall  cumtime  percall filename:lineno(function)\n",
+         "diagnose.file-of-profile"),
+        ("# nThread 1 nGpus 8 minBytes 8 maxBytes 134217728 step: 2(factor)\n",
+         "diagnose.file-of-benchmark"),
+        ("  read: IOPS=3211, BW=3211MiB/s (3367MB/s)(94.1GiB/30001msec)\n",
+         "diagnose.file-of-benchmark"),
+        ("\tLnkSta:\tSpeed 2.5GT/s (downgraded), Width x4 (downgraded)\n",
+         "diagnose.file-of-hardware"),
+        ("\x18\0\0\0brain.Event:2", "diagnose.file-of-events"),
+        ("Filesystem      Size  Used Avail Use% Mounted on\nshm  64M   64M  0 100% /dev/shm\n",
+         "diagnose.file-of-hardware"),
+        ('"Step","run-1 - system.gpu.0.gpu","run-1 - system.gpu.0.gpu__MIN"\n15,32,32\n',
+         "diagnose.file-of-chart"),
+        ("INFO 03-18 10:22:31 [loggers.py:111] Avg prompt throughput: 412.3 tokens/s, Avg "
+         "generation throughput: 812.4 tokens/s, Running: 12 reqs\n", "diagnose.file-of-server"),
         ('{"hostname": "a", "gpus": [{"name": 1}]}', "diagnose.file-refused"),
     ],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 """Output of nvidia-smi, gpustat, nvitop, dcgmi, py-spy, iostat, vmstat, free, key_averages."""
 
 import json
+from functools import partial
 
 import pytest
 
@@ -139,9 +140,10 @@ NVITOP = """Mon Mar 04 12:00:01 2024
     ],
 )  # fmt: skip
 def test_gpu_readings_of_each_tool(module, text, expected):
-    check(module.recognised, module.read, text, expected)
+    check(module.read, text, expected)
 
 
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 LIST = """GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)
   MIG 3g.40gb     Device  0: (UUID: MIG-7d5b4d9a-0b9b-5e3f-8e55-2a0f5f8d6f55)
 GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-0b3ba0d6-d33d-2b2c-524d-9e3d8d2b8a11)
@@ -172,7 +174,6 @@ Average:        sda    171.00  20000.00      0.00      0.00    110.53     15.17 
 
 
 def test_a_list_of_gpus_has_their_names():
-    assert nvidia_smi.is_list(LIST)
     found = nvidia_smi.read_list(LIST)
     assert [each["name"] for each in gpu_readings(found.gpus)] == ["NVIDIA A100-SXM4-80GB"] * 2
     assert "diagnose.file.slices" in [each.id for each in found.missed]
@@ -184,20 +185,19 @@ def test_what_draws_on_windows_does_not_compute():
 
 
 def test_sar_means_what_its_averages_are():
-    assert host_tools.is_sar(SAR)
-    host = host_tools.read_sar(SAR).facts["host"]
+    host = host_tools.read("sar", SAR).facts["host"]
     assert host["io_wait"] == pytest.approx(0.42)
     assert host["utilisation"]["mean"] == pytest.approx(0.07)
     assert host["drive_busy"] == pytest.approx(0.98)
     assert host["read_bytes_s"] == pytest.approx(20_100 * 1024)
     with pytest.raises(UserError):
-        host_tools.read_sar(SAR[: SAR.index("12:00:11")])
+        host_tools.read("sar", SAR[: SAR.index("12:00:11")])
 
 
 def test_gpu_readings_of_monitors():
-    check(gpu_monitors.is_gpustat, gpu_monitors.read_gpustat, GPUSTAT,
+    check(gpu_monitors.gpustat, GPUSTAT,
           {"utilisation": 0.97, "power_w": 391, "memory_total_bytes": 81920 << 20})  # fmt: skip
-    check(gpu_monitors.is_nvitop, gpu_monitors.read_nvitop, NVITOP,
+    check(gpu_monitors.nvitop, NVITOP,
           {"utilisation": 0.07, "power_w": 114, "memory_total_bytes": 12 << 30})  # fmt: skip
 
 
@@ -231,9 +231,8 @@ def test_a_gpu_that_rests_and_holds_nothing_is_not_the_runs(tmp_path):
     assert busy_as(tmp_path, "98", "3", desktop=9000)[0].variant == "uneven"
 
 
-def check(recognised, read, text, expected):
-    assert recognised(text)
-    assert not recognised("nothing of the kind\n")
+def check(read, text, expected):
+    assert read("nothing of the kind\n") is None
     readings = gpu_readings(read(text).gpus)[0]
     for name, value in expected.items():
         held = readings[name]
@@ -243,14 +242,14 @@ def check(recognised, read, text, expected):
 
 def test_the_table_of_fields_names_a_records_and_no_tools_word_twice():
     assert set(FIELDS) <= set(GpuReadings.model_fields)
-    for tool in ("query", "columns", "wandb"):
+    for tool in ("query", "columns", "wandb", "nvtop"):
         words = [word for field in FIELDS.values() for word in getattr(field, tool)]
         assert len(words) == len(set(words)) == len(called(tool))
 
 
 def test_what_a_tool_did_not_print_is_absent_and_not_zero():
     assert "utilisation" not in gpu_readings(columns.read(DMON).gpus)[1]
-    assert "power_w" not in gpu_readings(gpu_monitors.read_gpustat(GPUSTAT).gpus)[1]
+    assert "power_w" not in gpu_readings(gpu_monitors.gpustat(GPUSTAT).gpus)[1]
     assert "throttled" not in gpu_readings(nvidia_smi.read(TABLE).gpus)[0]
     unreadable = TABLE.replace("     7%  ", "   ERR!  ")
     assert "utilisation" not in gpu_readings(nvidia_smi.read(unreadable).gpus)[0]
@@ -264,14 +263,14 @@ def test_what_a_tool_did_not_print_is_absent_and_not_zero():
         (nvidia_query.read, CSV.splitlines()[0] + "\n1,2,3\n"),
         (columns.read, DMON.splitlines()[0] + "\n x y z\n"),
         (columns.read, PMON.splitlines()[0] + "\n    0  -  -\n"),
-        (host_tools.read_vmstat, " r  b   swpd   free  si   so    bi    bo  us sy id wa\n a b\n"),
-        (host_tools.read_iostat, "Device  r/s  rkB/s  %util\nsda  x  y  z\n"),
-        (host_tools.read_free, "   total   used  free  shared\nMem:  many\n"),
+        (partial(host_tools.read, "vmstat"), " r  b   swpd   free  si   so    bi    bo  us sy id wa\n a b\n"),
+        (partial(host_tools.read, "iostat"), "Device  r/s  rkB/s  %util\nsda  x  y  z\n"),
+        (host_tools.free, "   total   used  free  shared\nMem:  1x\n"),
         (operator_table.read, "  Name    Self CPU %      Self CPU    # of Calls\n---  ---  ---\n"),
-        (stacks.read_dump, "Process 1: python\nThread 1 (idle)\n"),
-        (stacks.read_speedscope, '{"$schema": "x", "profiles": [{"type": "sampled"}]}'),
-        (stacks.read_speedscope, '{"shared": {"frames": []}, "profiles": []}'),
-        (stacks.read_speedscope, "[" * 100_000),
+        (stacks.dump, "Process 1: python\nThread 1 (idle)\n"),
+        (stacks.speedscope, f'{{"$schema": "{SCHEMA}", "profiles": [{{"type": "sampled"}}]}}'),
+        (stacks.speedscope, f'{{"$schema": "{SCHEMA}", "shared": {{"frames": []}}, "profiles": []}}'),
+        (stacks.speedscope, f'{{"$schema": "{SCHEMA}", "a": ' + "[" * 100_000),
     ],
 )
 def test_a_heading_without_figures_is_refused(read, text):
@@ -319,12 +318,12 @@ Swap:              0           0           0
 
 
 def test_host_tools_leave_out_the_mean_since_boot():
-    host = host_tools.read_iostat(IOSTAT).facts["host"]
+    host = host_tools.read("iostat", IOSTAT).facts["host"]
     assert host["io_wait"] == pytest.approx(0.3)
     assert host["utilisation"]["mean"] == pytest.approx(0.25)
     assert host["drive_busy"] == pytest.approx(0.991)
     assert host["read_bytes_s"] == 102400 << 10
-    host = host_tools.read_vmstat(VMSTAT).facts["host"]
+    host = host_tools.read("vmstat", VMSTAT).facts["host"]
     assert host["io_wait"] == pytest.approx(0.3)
     assert host["swapped_bytes_s"] == 512 << 10
     assert host["read_bytes_s"] == 1024 << 10
@@ -339,8 +338,7 @@ def test_host_tools_leave_out_the_mean_since_boot():
     ],
 )
 def test_memory_in_the_unit_that_the_text_names(text, total):
-    assert host_tools.is_free(text)
-    assert host_tools.read_free(text).facts.get("host", {}).get("memory_total_bytes") == total
+    assert host_tools.free(text).facts.get("host", {}).get("memory_total_bytes") == total
 
 
 DUMP = """Process 4242: python train.py
@@ -361,13 +359,12 @@ LOADER = "__next__ (torch/utils/data/dataloader.py)"
 
 
 def shares_of(text):
-    rows = stacks.read_dump(text).facts["profile"]["host_top"]
+    rows = stacks.dump(text).facts["profile"]["host_top"]
     return {row["name"]: row["share"] for row in rows}
 
 
 def test_few_dumps_say_how_large_a_share_is_at_least():
-    found = stacks.read_dump(DUMP)
-    assert stacks.is_dump(DUMP)
+    found = stacks.dump(DUMP)
     assert "diagnose.file.now-loader" in [each.id for each in found.took]
     assert "diagnose.file.few-dumps" in [each.id for each in found.missed]
     # Wilson's interval, as statsmodels' proportion_confint(1, 1, 0.1, "wilson") has it: 0.27
@@ -430,8 +427,7 @@ def test_speedscope_weighs_the_main_thread():
                               {"name": "synchronize", "file": "cuda.py"}, {"name": "other"}]},
     }  # fmt: skip
     text = json.dumps(data)
-    assert stacks.is_speedscope(text)
-    rows = stacks.read_speedscope(text).facts["profile"]["host_top"]
+    rows = stacks.speedscope(text).facts["profile"]["host_top"]
     assert {row["name"]: row["share"] for row in rows} == {
         "train (train.py)": 1.0, "synchronize (cuda.py)": pytest.approx(0.75)
     }  # fmt: skip

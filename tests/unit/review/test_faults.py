@@ -220,6 +220,20 @@ FAULTS: list[tuple[str, Files | str, str, int]] = [
         gradient_checkpointing_kwargs={"use_reentrant": True})}, "rtx-4090", 2),
     ("heads", "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 5", "a100-80gb", 8),
     ("context-long", "vllm serve meta-llama/Llama-3.1-8B --max-model-len 262144", "a100-80gb", 1),
+    ("value-gone", {"a.yaml": ACCELERATE.replace("MULTI_GPU", "MPS")}, "rtx-4090", 2),
+    ("kto-batch", "trl kto --model_name_or_path gpt2 --dataset_name d "
+                  "--per_device_train_batch_size 1", "rtx-4090", 1),
+    ("value-unknown", {"a.json": args(warmup_steps=-5)}, "rtx-4090", 1),
+    *(("gpus-allotted", {"j.sbatch": f"#SBATCH --nodes=2\n#SBATCH {gpus}\n"
+       f"srun torchrun --nnodes 2 --nproc_per_node 4 train.py {RUN}\n"}, "a100-80gb", 4)
+      for gpus in ("--gpus=4", "-G 4")),
+    ("share-above-one", {"Dockerfile": 'FROM vllm/vllm-openai:latest\nEXPOSE 8000\n'
+                         'CMD ["--model", "gpt2", "--gpu-memory-utilization", "1.5"]\n'},
+     "a100-80gb", 1),
+    ("gpus", "fabric run --devices=4 --strategy=ddp train.py --model gpt2 --batch_size 2",
+     "rtx-4090", 2),
+    ("padded-pairs", {"a.yml": AXOLOTL.replace("sample_packing: true", "rl: dpo")
+                      + "pad_to_sequence_len: true\n"}, "rtx-4090", 1),
 ]  # fmt: skip
 SOUND: list[tuple[Files | str, str, int]] = [
     ({"a.json": args()}, "rtx-4090", 1),
@@ -250,6 +264,12 @@ SOUND: list[tuple[Files | str, str, int]] = [
       "a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP") + "fsdp_config:\n  fsdp_version: 2\n"
       "  fsdp_transformer_layer_cls_to_wrap: GPT2Block\n"}, "rtx-4090", 2),
     ({"t.toml": TITAN}, "h100-80gb", 8),
+    ("trl kto --model_name_or_path gpt2 --dataset_name d --per_device_train_batch_size 4 "
+     "--dataloader_num_workers 2 --bf16", "rtx-4090", 1),
+    ({"j.sbatch": "#SBATCH --nodes=2\n#SBATCH --gpus=8\n"
+      f"srun torchrun --nnodes 2 --nproc_per_node 4 train.py {RUN} --bf16\n"}, "a100-80gb", 4),
+    ("torchrun --nproc_per_node=4 train.py --model resnet50 --batch-size 256 --amp "
+     "--amp-dtype bfloat16 --workers 8 --img-size 224 --opt sgd", "rtx-3090", 4),
     ({"l.yaml": LIGHTNING}, "rtx-4090", 2),
     ({"a.yaml": ACCELERATE}, "rtx-4090", 2),
     ({"a.yaml": ACCELERATE.replace("MULTI_GPU", "FSDP") + "fsdp_config:\n  fsdp_version: 2\n"

@@ -14,6 +14,7 @@ from trainwright.cli import planning
 from trainwright.cli.run import run
 from trainwright.messages import Message, UserError
 from trainwright.profile import store
+from trainwright.review import sources
 
 LORA_8B = """\
 model_name_or_path: meta-llama/Llama-3.1-8B
@@ -245,3 +246,72 @@ def test_what_plans_cannot_say_is_no_error_of_the_files(
     assert code == 0
     assert "adamw-8bit is not planned" in found["not_estimated"]
     assert not [one for one in found["findings"] if one["level"] == "error"]
+
+
+@pytest.mark.parametrize(
+    ("file", "rule"),
+    [
+        (FACTORY.replace("lora\nlora_rank: 8", "full") + "use_galore: true\n", "uncounted"),
+        (FACTORY.replace("lora\nlora_rank: 8", "freeze"), "uncounted"),
+        (FACTORY.replace("length: 2048", "length: 4096").replace("stage: sft", "stage: dpo"),
+         "at-least"),
+    ],
+)  # fmt: skip
+def test_a_run_unlike_its_figures_neither_fits_nor_is_out_of_memory(
+    tmp_path: Path, answered: Callable[..., Any], file: str, rule: str
+) -> None:
+    code, found = answered(named(tmp_path, "f.yaml", file), "--machine", "rtx-4090")
+    (memory,) = (one for one in found["findings"] if one["rule"] == "memory")
+    assert memory["level"] == "risk"
+    assert "is not known" in memory["message"]
+    assert code == 1
+
+
+def test_a_config_of_torchtunes_own_that_is_not_there_leaves_the_verdict_open(
+    answered: Callable[..., Any],
+) -> None:
+    line = "tune run --nproc_per_node 4 full_finetune_distributed --config llama3_1/8B_full"
+    code, found = answered(f"{line} batch_size=4", "--machine", "a100-80gb")
+    (memory,) = (one for one in found["findings"] if one["rule"] == "memory")
+    assert (memory["level"], code) == ("risk", 1)
+    assert "llama3_1/8B_full" in memory["message"]
+
+
+def test_a_config_of_accelerate_that_is_not_there_leaves_the_verdict_open(
+    answered: Callable[..., Any],
+) -> None:
+    line = "accelerate launch --config_file fsdp.yaml train.py --per_device_train_batch_size 1"
+    more = "--model_name_or_path meta-llama/Llama-3.1-8B --bf16 --max_seq_length 1024"
+    code, found = answered(f"{line} {more}", "--machine", "a100-80gb:8")
+    (memory,) = (one for one in found["findings"] if one["rule"] == "memory")
+    assert (memory["level"], code) == ("risk", 1)
+    assert "fsdp.yaml" in memory["message"]
+
+
+def test_ollama_leaves_to_the_processor_what_does_not_fit(
+    tmp_path: Path, answered: Callable[..., Any]
+) -> None:
+    path = named(tmp_path, "Modelfile", "FROM qwen2.5:14b\nPARAMETER num_ctx 32768\n")
+    code, found = answered(path, "--machine", "rtx-3060-12gb")
+    (memory,) = (one for one in found["findings"] if one["rule"] == "memory")
+    assert memory["level"] == "risk"
+    assert "does not refuse" in memory["message"]
+    assert code == 0
+
+
+def test_a_smaller_micro_batch_keeps_a_whole_batch_that_the_file_names(
+    answered: Callable[..., Any],
+) -> None:
+    line = "deepspeed --module openrlhf.cli.train_sft --pretrain meta-llama/Llama-3.1-8B --bf16"
+    more = "--train_batch_size 256 --micro_train_batch_size 2 --zero_stage 2 --max_len 2048"
+    found = answered(f"{line} {more}", "--machine", "a100-80gb:8")[1]
+    offered = [beyond for one in found["findings"] for beyond in one.get("beyond", [])]
+    assert offered
+    assert not [beyond for beyond in offered if "accumulation" in beyond]
+
+
+@pytest.mark.parametrize("line", ["xtuner train some_config --deepspeed zero2", "mytool run --a b"])
+def test_a_command_of_no_tool_that_is_known_is_no_missing_file(line: str) -> None:
+    with pytest.raises(UserError) as refused:
+        sources([line])
+    assert refused.value.message.id == "review.unknown-kind"

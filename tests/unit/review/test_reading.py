@@ -114,6 +114,15 @@ lora_target_modules: &layers [c_attn]
 lora_r: 8
 <<: *usual
 """
+DOCKERFILE = """\
+# syntax=docker/dockerfile:1
+FROM vllm/vllm-openai:v0.10.1 AS serve
+ENV MODEL=meta-llama/Llama-3.1-8B-Instruct
+RUN pip install flashinfer && \\
+    rm -rf /root/.cache
+ENTRYPOINT ["python3", "-m", "vllm.entrypoints.openai.api_server"]
+CMD ["--model", "$MODEL", "--max-model-len", "8192", "--gpu-memory-utilization", "0.9"]
+"""
 OLD_TRAINER = """\
 from trl import SFTTrainer
 args = TrainingArguments(output_dir="out", bf16=True, dataloader_num_workers=2)
@@ -238,6 +247,52 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
      {"settings.strategy": "zero3"}),
     ({"s.yaml": ANCHORS}, {"settings.micro_batch": 4, "settings.accumulation": 4,
                            "workload.inputs.sequence_length": 512, "workload.lora.rank": 8}),
+    ({"Dockerfile": DOCKERFILE}, {"workload.task": "infer", "settings.engine": "vllm",
+                                  "settings.memory_share": 0.9, "model.preset": "llama-3.1-8b"}),
+    ("trl vllm-serve --model Qwen/Qwen2.5-7B --max_model_len 4096",
+     {"settings.engine": "vllm", "workload.inputs.prompt_tokens": 3840}),
+    ({"v.py": 'llm = LLM("meta-llama/Llama-3.1-8B", gpu_memory_utilization=0.8, '
+              "max_model_len=4096)\n"},
+     {"settings.engine": "vllm", "settings.memory_share": 0.8, "model.preset": "llama-3.1-8b",
+      "workload.inputs.prompt_tokens": 3840}),
+    ("python src/train.py --stage sft --do_train --model_name_or_path meta-llama/Llama-3.1-8B "
+     "--template llama3 --finetuning_type lora --lora_target q_proj,v_proj --cutoff_len 1024 "
+     "--per_device_train_batch_size 2 --fp16 --output_dir o",
+     {"workload.task": "lora", "workload.lora.targets": ("q_proj", "v_proj"),
+      "settings.recipe": "llama-factory"}),
+    ("trl kto --model_name_or_path gpt2 --dataset_name d --bf16",
+     {"settings.recipe": "trl-sft", "workload.objective": None}),
+    ("trtllm-serve Qwen/Qwen2.5-7B-Instruct --max_seq_len 8192 --max_batch_size 16",
+     {"workload.task": "infer", "workload.inputs.concurrent": 16}),
+    ("deepspeed --module openrlhf.cli.train_sft --pretrain meta-llama/Llama-3.1-8B --max_len 1024 "
+     "--train_batch_size 256 --micro_train_batch_size 2 --zero_stage 3 --bf16",
+     {"workload.effective_batch": 256, "settings.micro_batch": 2, "settings.strategy": "zero3",
+      "workload.inputs.sequence_length": 1024}),
+    ("torchrun --nproc_per_node 4 -m torchtitan.train --model.name llama3 --model.flavor 8B "
+     "--training.local_batch_size 2 --activation_checkpoint.mode full",
+     {"settings.micro_batch": 2, "settings.strategy": "fsdp2", "settings.checkpointing": "full"}),
+    ({"t.sh": "CONFIG_FILE=./t.toml ./run_train.sh --training.local_batch_size 1\n",
+      "t.toml": TITAN}, {"settings.micro_batch": 1, "model.preset": "llama-3.1-8b"}),
+    ("tune run --nproc_per_node 8 full_finetune_distributed --config llama3_1/8B_full",
+     {"settings.strategy": "fsdp2"}),
+    ("fabric run --strategy=fsdp --devices=4 --precision=bf16-true t.py --model gpt2 "
+     "--batch_size 2",
+     {"settings.strategy": "fsdp2", "settings.precision": "bf16", "workload.effective_batch": 8}),
+    ("python run_clm.py --config_name gpt2 --do_train --per_device_train_batch_size 2",
+     {"model.preset": "gpt2"}),
+    (TIMM + " --amp-dtype bfloat16", {"settings.precision": "bf16-mixed"}),
+    ("python sdxl_train_network.py --network_module networks.lora --network_dim 32 "
+     "--pretrained_model_name_or_path stabilityai/stable-diffusion-xl-base-1.0 "
+     "--resolution 1024,768 --optimizer_type AdamW8bit --train_batch_size 1",
+     {"model.preset": "sdxl-unet", "workload.task": "lora", "workload.lora.rank": 32,
+      "workload.inputs.image_size": 1024, "settings.optimizer": "adamw-8bit"}),
+    ({"f.yaml": FACTORY + "deepspeed: examples/deepspeed/ds_z3_config.json\n"},
+     {"settings.strategy": "zero3"}),
+    ({"a.yml": AXOLOTL.replace("adapter: qlora\nload_in_4bit: true\n", "")
+      .replace("adamw_bnb_8bit", "adamw_torch")
+      + "deepspeed: deepspeed_configs/zero2.json\n"}, {"settings.strategy": "zero2"}),
+    ({"registry.py": REGISTRY + REGISTRY.replace("8b", "70b").replace("size=3", "size=1")},
+     {"model.preset": "llama-3.1-8b", "settings.micro_batch": 3}),
     ({"t.py": OLD_TRAINER}, {"workload.inputs.sequence_length": 256,
                              "workload.inputs.batching": "packed"}),
 ]  # fmt: skip

@@ -28,7 +28,7 @@ from trainwright.messages import UserError, render
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.review import lora_targets, review, reviewing, sources
+from trainwright.review import modelsource, review, reviewing, sources
 from trainwright.review.apply import write
 from trainwright.review.case import Case
 from trainwright.review.kinds import KINDS, declared
@@ -208,7 +208,7 @@ def test_every_key_that_we_read_is_one_that_a_tool_declares() -> None:
         for key in kind.keys:
             above = {key.rsplit(".", n)[0] for n in range(key.count(".") + 1)}
             # Keys of SFTConfig are refused there.
-            trl = kind.name in ("trl-dpo", "trl-reward", "trl-grpo")
+            trl = kind.name in ("trl-dpo", "trl-reward", "trl-grpo", "trl-kto", "trl-rloo")
             assert above & known or trl, f"{kind.name}: {key}"
 
 
@@ -357,7 +357,7 @@ def test_layers_left_to_peft_are_those_that_peft_takes() -> None:
     from peft.utils import constants
 
     own = constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
-    assert {name: list(layers) for name, layers in lora_targets.DEFAULTS.items()} == {
+    assert {name: list(layers) for name, layers in modelsource.PEFT_TARGETS.items()} == {
         name: layers for name, layers in own.items() if isinstance(layers, list)
     }
 

@@ -63,6 +63,7 @@ class Table(Frozen):
     host: tuple[Entry, ...]
     others: tuple[Entry, ...]
     ended: tuple[Entry, ...]
+    unread: dict[str, Words]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,8 @@ FORMS: dict[str, tuple[Form, ...]] = {
         for entry in entries
     )
     for part, entries in _TABLE
-    if part != "sizes"
+    if part not in ("sizes", "unread")
 }  # fmt: skip
 """Forms by the file's parts, the most telling first."""
+UNREAD = {why: re.compile("|".join(words), re.MULTILINE) for why, words in _TABLE.unread.items()}
+"""Of what tools print that is not read: why, as the message ``diagnose.file-<why>`` says it."""

@@ -1,10 +1,4 @@
-"""From the text of a run to the error that ended it, and whether memory ran out.
-
-Reads the messages of torch's CUDA, ROCm, XPU, MPS and processor allocators from 1.0 to 2.13, of
-JAX, TensorFlow, CuPy, NCCL, cuBLAS, cuDNN and bitsandbytes, of serving engines, and what launchers,
-shells and Kubernetes write of a process that the system ended. Errors that only look like a lack of
-memory are answered with their own reason.
-"""
+"""From the text of a run to the error that ended it, and whether memory ran out."""
 
 import re
 from collections.abc import Iterable, Sequence

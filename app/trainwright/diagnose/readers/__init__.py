@@ -1,5 +1,1 @@
-"""Evidence in files that other programs wrote: one module a format, each text -> ``Found``.
-
-``files.FORMATS`` is the table of them; ``files.gather`` reads any number of files into one
-``Evidence``.
-"""
+"""Evidence in files that other programs wrote: ``files.FORMATS`` is the table of readers."""

@@ -17,28 +17,19 @@ _MEGA = ("rxpci", "txpci")
 """Columns in MB/s."""
 
 
-def recognised(text: str) -> bool:
-    """Return whether a heading names columns of these tools."""
-    return (found := _HEADING.search(text)) is not None and _kind(found[0]) is not None
-
-
 def _kind(heading: str) -> str | None:
-    words = heading.replace(",", " ").lstrip("# ").split()
-    lower = {word.lower() for word in words}
-    if words and words[0].lower() == "entity":
-        return "dcgmi"
-    if {"pid", "type"} <= lower:
+    words = heading.replace(",", " ").lower().lstrip("# ").split()
+    if {"pid", "type"} <= set(words):
         return "pmon"
-    return "dmon" if lower & set(_FIELDS) else None
+    return "dmon" if words[0] == "entity" or set(words) & set(_FIELDS) else None
 
 
-def read(text: str) -> Found:
-    """Return the samples of all lines under a heading that is known.
-
-    Raises:
-        UserError: there is a heading and no reading.
-    """
-    if (found := _HEADING.search(text)) is not None and _kind(found[0]) == "pmon":
+def read(text: str) -> Found | None:
+    """Return the samples of all lines under a heading that is known."""
+    kind = _kind(found[0]) if (found := _HEADING.search(text)) is not None else None
+    if kind is None:
+        return None
+    if kind == "pmon":
         return _processes(text)
     samples = tuple(_samples(text))
     if not samples:

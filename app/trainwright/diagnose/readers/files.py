@@ -1,15 +1,16 @@
 """One file of any known format."""
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from trainwright import reading
 from trainwright.diagnose import record, texts
 from trainwright.diagnose.outofmemory import explain, snapshot
+from trainwright.diagnose.outofmemory.forms import UNREAD
 from trainwright.diagnose.readers import (
     chrome_trace,
     columns,
@@ -33,38 +34,29 @@ HEAD = 1 << 16
 """Bytes at the start of a file by which a trace is told from other texts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A format of text."""
-
-    id: str
-    """Its name is the message ``diagnose.format.<id>``."""
-    recognised: Callable[[str], bool]
-    read: Callable[[str], Found]
-
-
-FORMATS = (
-    Format("speedscope", stacks.is_speedscope, stacks.read_speedscope),
-    Format("operator-table", operator_table.recognised, operator_table.read),
-    Format("nvidia-report", nvidia_report.recognised, nvidia_report.read),
-    Format("nvidia-smi", nvidia_smi.recognised, nvidia_smi.read),
-    Format("nvitop", gpu_monitors.is_nvitop, gpu_monitors.read_nvitop),
-    Format("gpustat", gpu_monitors.is_gpustat, gpu_monitors.read_gpustat),
-    Format("nvidia-query", nvidia_query.recognised, nvidia_query.read),
-    Format("nvidia-topology", nvidia_smi.is_matrix, nvidia_smi.read_matrix),
-    Format("nvidia-list", nvidia_smi.is_list, nvidia_smi.read_list),
-    Format("columns", columns.recognised, columns.read),
-    Format("py-spy", stacks.is_dump, stacks.read_dump),
-    Format("py-spy-raw", stacks.is_raw, stacks.read_raw),
-    Format("iostat", host_tools.is_iostat, host_tools.read_iostat),
-    Format("vmstat", host_tools.is_vmstat, host_tools.read_vmstat),
-    Format("sar", host_tools.is_sar, host_tools.read_sar),
-    Format("free", host_tools.is_free, host_tools.read_free),
-    Format("wandb", gpu_monitors.is_wandb, gpu_monitors.read_wandb),
-    Format("lightning", lightning_report.recognised, lightning_report.read),
-    Format("training-log", training_log.recognised, training_log.read),
-)
-"""Every format that a text has is read: a file may hold several tools' output."""
+FORMATS: Mapping[str, Callable[[str], Found | None]] = {
+    "speedscope": stacks.speedscope,
+    "operator-table": operator_table.read,
+    "nvidia-report": nvidia_report.read,
+    "nvidia-smi": nvidia_smi.read,
+    "nvitop": gpu_monitors.nvitop,
+    "nvtop": gpu_monitors.nvtop,
+    "gpustat": gpu_monitors.gpustat,
+    "nvidia-query": nvidia_query.read,
+    "nvidia-topology": nvidia_smi.read_matrix,
+    "nvidia-list": nvidia_smi.read_list,
+    "columns": columns.read,
+    "py-spy": stacks.dump,
+    "py-spy-raw": stacks.raw,
+    **{tool: partial(host_tools.read, tool) for tool in host_tools.TOOLS},
+    "free": host_tools.free,
+    "wandb": gpu_monitors.wandb,
+    "lightning": lightning_report.read,
+    "training-log": training_log.read,
+}
+"""Readers by the message ``diagnose.format.<id>``. Each returns None where a text is not of its
+tool, and raises UserError where it is one without figures, or a damaged one. Every format that a
+text has is read: a file may hold several tools' output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +90,8 @@ def read(source: Path | str, name: str) -> tuple[FileRead, list[Found]]:
             first = next(pieces, "")
             if chrome_trace.recognised(first):
                 return _from_trace(chain([first], pieces), name)
-            unpacked = _bounded(chain([first], pieces), name)
+            stream.seek(0)
+            unpacked = "".join(trace_stream.texts(stream, MOST_TEXT))
     return _from_text(unpacked.encode(), name)
 
 
@@ -107,16 +100,6 @@ def _from_trace(pieces: Iterator[str], name: str) -> tuple[FileRead, list[Found]
         found = chrome_trace.read(pieces)
     kind = Message.of("diagnose.format.chrome-trace")
     return FileRead(name, (kind,), found.took, found.missed), [found]
-
-
-def _bounded(pieces: Iterator[str], name: str) -> str:
-    held, total = [], 0
-    for piece in pieces:
-        total += len(piece)
-        if total > MOST_TEXT:
-            raise UserError.of("reading.too-large", file=name, limit=MOST_TEXT)
-        held.append(piece)
-    return "".join(held)
 
 
 @contextmanager
@@ -143,16 +126,16 @@ def _from_text(data: bytes, name: str) -> tuple[FileRead, list[Found]]:
         return _from_trace(iter([decoded]), name)
     text = texts.plain(decoded)
     kinds, parts, refused = [], list[Found](), list[UserError]()
-    for format in FORMATS:
-        if not format.recognised(text):
-            continue
+    for id, read_from in FORMATS.items():
         try:
-            with _naming(name, format.id):
-                parts.append(format.read(text))
+            with _naming(name, id):
+                found = read_from(text)
         except UserError as error:
             refused.append(error)
-        else:
-            kinds.append(Message.of(f"diagnose.format.{format.id}"))
+            continue
+        if found is not None:
+            kinds.append(Message.of(f"diagnose.format.{id}"))
+            parts.append(found)
     if not parts:
         raise refused[0] if refused else _unknown(text, name)
     took = tuple(each for found in parts for each in found.took)
@@ -174,26 +157,17 @@ def _from_record(text: str, name: str) -> tuple[FileRead, list[Found]]:
     return FileRead(name, (kind,), (), ()), [Found((), facts=facts)]
 
 
-_NOT_READ = {
-    re.compile(
-        r"ROCm System Management Interface|\bVRAM_USAGE\b|\"gfx_activity\"|\"GPU use \(%\)\""
-    ): "of-amd",
-    re.compile(r"\| GPU instances:|\| GPU instance profiles:|\| Compute instances:"): "of-mig",
-}
-"""What tools print that say nothing of causes that are judged here -> why."""
-
-
 def _unknown(text: str, name: str) -> UserError:
     """Return why a file is refused: an error's text has a place of its own."""
     if not text.strip():
         return UserError.of("diagnose.file-empty", file=name)
-    for words, why in _NOT_READ.items():
+    for why, words in UNREAD.items():
         if words.search(text[:HEAD]):
             return UserError.of(f"diagnose.file-{why}", file=name)
     if explain(text[-HEAD:]).kind != "none":
         return UserError.of("diagnose.file-is-error", file=name)
     if training_log.without_times(text):
         return UserError.of("diagnose.file-no-times", file=name)
-    formats = [Message.of(f"diagnose.format.{each.id}") for each in FORMATS]
+    formats = [Message.of(f"diagnose.format.{each}") for each in FORMATS]
     known = [Message.of("diagnose.format.chrome-trace"), *formats]
     return UserError.of("diagnose.file-unknown", file=name, known=known)

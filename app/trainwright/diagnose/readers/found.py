@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from statistics import fmean
 from typing import Any, Literal
 
 from trainwright.data import resources
@@ -60,7 +61,7 @@ def without_absent(facts: Mapping[str, Any]) -> dict[str, Any]:
 def spread(values: Iterable[float]) -> dict[str, float]:
     """Return mean, least and largest of values, as a record holds them."""
     held = tuple(values)
-    return {"mean": sum(held) / len(held), "low": min(held), "high": max(held)}
+    return {"mean": fmean(held), "low": min(held), "high": max(held)}
 
 
 def share(value: float) -> float:
@@ -106,6 +107,7 @@ class _Field(Frozen):
     report: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     wandb: tuple[str, ...] = ()
+    nvtop: tuple[str, ...] = ()
 
 
 def _between(low: float, high: float, kind: type[float] = float) -> Callable[[str], float | None]:
@@ -129,7 +131,7 @@ _WORDS: dict[str, Callable[[str], Any]] = {
 """How a tool's word is read; where a GPU's tool leaves out the unit of memory, it is MiB."""
 _OVER: dict[str, Callable[[list[Any]], Any]] = {
     "spread": spread,
-    "mean": lambda values: sum(values) / len(values),
+    "mean": fmean,
     "largest": max,
     "last": lambda values: values[-1],
 }
@@ -141,7 +143,7 @@ FIELDS = {
 """A GPU's readings, by the fields of a record."""
 
 
-def called(tool: Literal["query", "columns", "wandb"]) -> dict[str, str]:
+def called(tool: Literal["query", "columns", "wandb", "nvtop"]) -> dict[str, str]:
     """Return the fields by what a tool calls them."""
     return {word: name for name, each in FIELDS.items() for word in getattr(each, tool)}
 

@@ -1,4 +1,4 @@
-"""The text of ``gpustat`` and of ``nvitop``, and Weights & Biases' system metrics.
+"""The text of ``gpustat``, ``nvtop`` and ``nvitop``, and Weights & Biases' system metrics.
 
 W&B's are lines of JSON with the names of its documentation: ``wandb-events.jsonl`` of a run folder,
 and what ``run.history(stream="events")`` returns.
@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from trainwright.diagnose import texts
 from trainwright.diagnose.readers.found import (
@@ -32,8 +32,15 @@ _GPUSTAT = re.compile(
 )
 """A GPU's line, by the fields of a sample; what gpustat calls MB is MiB."""
 _GPUSTAT_JSON = re.compile(r"\s*\{\s{0,80}\"hostname\":[^\[]{0,400}\"gpus\":")
-_QUERY = called("query")
 """Its JSON has nvidia-smi's names."""
+_NVTOP = re.compile(
+    r"Device (?P<index>\d{1,2}) \[(?P<name>[^\]\n]{1,80})\][^\n]*\n"
+    r" ?GPU (?P<sm_clock_mhz>\d+)MHz[^\n]*TEMP (?P<temperature_c>\d+)[^\n]*"
+    r" POW (?P<power_w>\d+|N/A) / (?P<power_limit_w>\d+|N/A) W[^\n]*\n"
+    r" ?GPU\[[| ]*(?P<utilisation>\d+)%\] ?MEM\[[| ]*(?P<memory_used_bytes>[\d.]+[MG]i)"
+    r"/(?P<memory_total_bytes>[\d.]+[MG]i)\]"
+)
+_NVTOP_JSON = re.compile(r"\s*\[\s*\{\s*\"device_name\":")
 _BAR = r"[│|║┃]"
 _TEMPERATURE = r"(?:\d+%|N/A|MAX) (?P<temperature_c>\d+C|N/A) (?P<performance_state>P\d+|N/A) "
 _MEMORY = (
@@ -51,68 +58,58 @@ _COMPACT = re.compile(
 _FULL_LOAD = re.compile(r"\bMAX\b")
 
 
-def is_gpustat(text: str) -> bool:
-    """Return whether there is a line of ``gpustat``, or its JSON."""
-    return (
-        _GPUSTAT.search(texts.squeezed(text)) is not None or _GPUSTAT_JSON.match(text) is not None
-    )
-
-
-def read_gpustat(text: str) -> Found:
-    """Return the GPUs of all lines of ``gpustat``, or of ``gpustat --json``.
-
-    Raises:
-        UserError: the JSON is broken.
-    """
+def gpustat(text: str) -> Found | None:
+    """Return the GPUs of all lines of ``gpustat``, or of ``gpustat --json``."""
     if _GPUSTAT_JSON.match(text) is None:
-        lines = _GPUSTAT.finditer(texts.squeezed(text))
-        return of_gpus(sampled(each["index"], each.groupdict()) for each in lines)
-    return of_gpus(texts.from_json(text, "gpustat", _queried))
+        return _lines(_GPUSTAT, text)
+    return of_gpus(texts.from_json(text, "gpustat", lambda data: _named("query", data["gpus"])))
 
 
-def _queried(data: Any) -> list[GpuSample]:
-    return [
-        sampled(gpu["index"], {_QUERY[key]: str(value) for key, value in gpu.items()
-                               if key in _QUERY and value is not None})
-        for gpu in data["gpus"]
-    ]  # fmt: skip
+def nvtop(text: str) -> Found | None:
+    """Return the GPUs of a screen of ``nvtop``, or of ``nvtop --snapshot``."""
+    if _NVTOP_JSON.match(text) is None:
+        return _lines(_NVTOP, text)
+    return of_gpus(texts.from_json(text, "nvtop", lambda data: _named("nvtop", data)))
 
 
-def is_nvitop(text: str) -> bool:
-    """Return whether there is a line of readings of ``nvitop``."""
-    text = texts.squeezed(text)
-    readings = _NVITOP.search(text) or _COMPACT.search(text)
-    return "nvitop" in text.lower() and readings is not None
-
-
-def read_nvitop(text: str) -> Found:
+def nvitop(text: str) -> Found | None:
     """Return the GPUs of all panels of ``nvitop``, full or compact."""
-    return of_gpus(_nvitop(_FULL_LOAD.sub("100%", texts.squeezed(text))))
+    text = _FULL_LOAD.sub("100%", texts.squeezed(text))
+    compact = _COMPACT.finditer(text)
+    samples = [*panels(text, _NVITOP_NAME, _NVITOP),
+               *(sampled(each["index"], each.groupdict()) for each in compact)]  # fmt: skip
+    return of_gpus(samples) if "nvitop" in text.lower() and samples else None
 
 
-def _nvitop(text: str) -> Iterator[GpuSample]:
-    yield from panels(text, _NVITOP_NAME, _NVITOP)
-    for each in _COMPACT.finditer(text):
-        yield sampled(each["index"], each.groupdict())
+def _lines(pattern: re.Pattern[str], text: str) -> Found | None:
+    """Return the GPUs of all places that a pattern fits; None where there is none."""
+    found = pattern.finditer(texts.squeezed(text))
+    samples = [sampled(each["index"], each.groupdict()) for each in found]
+    return of_gpus(samples) if samples else None
+
+
+def _named(tool: Literal["query", "nvtop", "wandb"], gpus: list[dict[str, Any]]) -> list[GpuSample]:
+    """Return what JSON says of each GPU by a tool's names; gpustat alone counts in MiB."""
+    names, samples = called(tool), []
+    for at, gpu in enumerate(gpus):
+        words = {}
+        for key, value in gpu.items():
+            if key in names and type(value) in (int, float, str):
+                whole = tool != "query" and names[key].endswith("_bytes")
+                words[names[key]] = f"{float(value):.0f}B" if whole else str(value)
+        samples.append(sampled(at if tool == "nvtop" else gpu["index"], words))
+    return samples
 
 
 _WANDB = re.compile(r"^(?:system[./])?gpu\.(\d{1,2})\.(\w{1,40})$")
 _CPU = ("system.cpu", "system/cpu", "cpu")
-_WANDB_NAMES = called("wandb")
 _WANDB_MARK = re.compile(r"\"(?:system[./])?gpu\.\d{1,2}\.gpu\"")
 
 
-def is_wandb(text: str) -> bool:
-    """Return whether lines of JSON name a GPU's utilisation as W&B does."""
-    return text.lstrip()[:1] in "[{" and _WANDB_MARK.search(text[: 1 << 16]) is not None
-
-
-def read_wandb(text: str) -> Found:
-    """Return the GPUs of all lines.
-
-    Raises:
-        UserError: no line is JSON with readings.
-    """
+def wandb(text: str) -> Found | None:
+    """Return the GPUs of all lines of JSON that name a GPU's utilisation as W&B does."""
+    if text.lstrip()[:1] not in ("[", "{") or _WANDB_MARK.search(text[: 1 << 16]) is None:
+        return None
     events = list(_events(text))
     samples = tuple(sample for event in events for sample in _wandb(event))
     if not samples:
@@ -134,12 +131,8 @@ def _events(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _wandb(event: dict[str, Any]) -> Iterator[GpuSample]:
-    gpus: dict[str, dict[str, str]] = {}
+    gpus: dict[str, dict[str, Any]] = {}
     for key, value in event.items():
-        name = _WANDB.match(key)
-        if name is not None and name[2] in _WANDB_NAMES and type(value) in (int, float):
-            field = _WANDB_NAMES[name[2]]
-            word = f"{value:.3f}B" if field == "memory_used_bytes" else str(value)
-            gpus.setdefault(name[1], {})[field] = word
-    samples = (sampled(index, words) for index, words in gpus.items())
-    yield from (each for each in samples if each.readings)
+        if (name := _WANDB.match(key)) is not None and type(value) in (int, float):
+            gpus.setdefault(name[1], {"index": name[1]})[name[2]] = value
+    yield from (each for each in _named("wandb", [*gpus.values()]) if each.readings)

@@ -21,17 +21,10 @@ _ACTIONS = {
 }
 
 
-def recognised(text: str) -> bool:
-    """Return whether there is the heading of such a report."""
-    return _HEADING.search(text) is not None
-
-
-def read(text: str) -> Found:
-    """Return the parts of a step.
-
-    Raises:
-        UserError: no row has the time of a training batch.
-    """
+def read(text: str) -> Found | None:
+    """Return the parts of a step."""
+    if _HEADING.search(text) is None:
+        return None
     rows: dict[str, tuple[float, float]] = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split("|")[1:-1]]

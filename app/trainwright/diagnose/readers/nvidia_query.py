@@ -24,13 +24,6 @@ _HEAD = 50
 """Lines among which the names of the columns stand; assumed."""
 
 
-def recognised(text: str) -> bool:
-    """Return whether a line near the start names columns of this query, or could be of it."""
-    head = text.splitlines()[:_HEAD]
-    named = any(_names_readings(line) or _names_processes(line) for line in head)
-    return named or _UNNAMED.search(text[:4096]) is not None
-
-
 def _names_readings(line: str) -> bool:
     """Return whether a line names a column beyond those that tell GPUs apart."""
     return any(_COLUMNS.get(key, "name") != "name" or key.startswith(_ACTIVE)
@@ -45,12 +38,8 @@ def _keys(line: str) -> list[str]:
     return [cell.split("[")[0].strip().strip('"').lower() for cell in line.split(",")]
 
 
-def read(text: str) -> Found:
-    """Return the GPUs of all lines, or how many processes they list.
-
-    Raises:
-        UserError: there is a heading and no reading, or no heading.
-    """
+def read(text: str) -> Found | None:
+    """Return the GPUs of all lines, or how many processes they list."""
     lines = text.splitlines()
     for at, line in enumerate(lines[:_HEAD]):
         if _names_readings(line):
@@ -58,7 +47,9 @@ def read(text: str) -> Found:
     for at, line in enumerate(lines[:_HEAD]):
         if _names_processes(line):
             return _processes(_keys(line).index("pid"), lines[at + 1 :])
-    raise UserError.of("diagnose.file.no-heading")
+    if _UNNAMED.search(text[:4096]) is not None:
+        raise UserError.of("diagnose.file.no-heading")
+    return None
 
 
 def _gpus(keys: list[str], lines: Sequence[str]) -> Found:

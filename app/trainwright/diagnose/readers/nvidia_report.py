@@ -8,6 +8,10 @@ from trainwright.diagnose.readers.found import FIELDS, Found, GpuSample, of_gpus
 _GPU = re.compile(
     r"^GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d[ \t]{0,80}$", re.MULTILINE
 )
+_MARK = re.compile(
+    r"<(?P<end>/?)(?P<name>\w{1,80})(?: id=\"(?P<id>[0-9A-Fa-f:.]{10,20})\")?>"
+    r"(?:(?P<value>[^<>\n]{0,300})</(?P=name)>)?"
+)
 REASONS = {
     "sw_power_cap": "power-cap",
     "hw_slowdown": "hardware-slowdown",
@@ -16,17 +20,20 @@ REASONS = {
     "hw_power_brake_slowdown": "power-brake",
 }
 """nvidia-smi's names of the clock event reasons, in the words of a record."""
-_REASON = ("clocks event reasons", "clocks throttle reasons",
-           "clocks event reasons/hw slowdown", "clocks throttle reasons/hw slowdown")  # fmt: skip
+_REASON = tuple(
+    f"clocks {word} reasons/{within}"
+    for word in ("event", "throttle")
+    for within in ("", "hw slowdown/", f"clocks {word} reason ")
+)
+"""What stands before a reason: in the report, below another one, in the XML."""
 
 
-def recognised(text: str) -> bool:
-    """Return whether this is the report."""
-    return (_GPU.search(text) is not None and "Product Name" in text) or "==NVSMI LOG==" in text
-
-
-def read(text: str) -> Found:
-    """Return the GPUs of all reports in a text."""
+def read(text: str) -> Found | None:
+    """Return the GPUs of all reports in a text, or in its XML."""
+    if "<nvidia_smi_log>" in text:
+        text = _unmarked(text)
+    elif not ((_GPU.search(text) and "Product Name" in text) or "==NVSMI LOG==" in text):
+        return None
     starts = [each.start() for each in _GPU.finditer(text)]
     sections = [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
     indices: dict[str, int] = {}
@@ -34,6 +41,24 @@ def read(text: str) -> Found:
         _sample(indices.setdefault(section.split("\n", 1)[0].strip(), len(indices)), section)
         for section in sections[:1000]
     )
+
+
+def _unmarked(text: str) -> str:
+    """Return the XML of ``-q -x`` as lines of the report, whose places are named almost alike."""
+    lines, depth = [], 0
+    for mark in _MARK.finditer(text):
+        name = mark["name"].replace("_", " ")
+        if mark["id"]:
+            lines.append(f"GPU {mark['id']}")
+            depth = 0
+        elif mark["value"] is not None:
+            lines.append(f"{'  ' * depth} {name} : {mark['value']}")
+        elif mark["end"]:
+            depth -= 1
+        else:
+            lines.append(f"{'  ' * depth} {name}")
+            depth += 1
+    return "\n".join(lines)
 
 
 def _sample(index: int, section: str) -> GpuSample:
@@ -48,7 +73,7 @@ def _sample(index: int, section: str) -> GpuSample:
     reasons = {
         reason: word
         for name, reason in REASONS.items()
-        if (word := first(*(f"{each}/{name.replace('_', ' ')}" for each in _REASON)))
+        if (word := first(*(f"{each}{name.replace('_', ' ')}" for each in _REASON)))
     }
     active = frozenset(reason for reason, word in reasons.items() if word == "Active")
     words = {name: first(*field.report) for name, field in FIELDS.items()}

@@ -29,14 +29,11 @@ _SLICE = re.compile(r"\| \d+ \d+ \d+ \d+ \| \d+MiB ?/ ?\d+MiB ?\|")
 """A row of the table of MIG devices."""
 
 
-def recognised(text: str) -> bool:
-    """Return whether this is the table."""
-    return "GPU-Util" in text and _SECOND.search(texts.squeezed(text)) is not None
-
-
-def read(text: str) -> Found:
+def read(text: str) -> Found | None:
     """Return the GPUs of all tables in a text."""
     text = texts.squeezed(text)
+    if _SECOND.search(text) is None or not ("GPU-Util" in text or _FIRST.search(text)):
+        return None
     samples = tuple(panels(text, _FIRST, _SECOND))
     missed = []
     if any("utilisation" not in each.readings for each in samples):
@@ -63,14 +60,11 @@ def panels(text: str, first: re.Pattern[str], second: re.Pattern[str]) -> Iterat
 _LISTED = re.compile(r"^GPU (\d{1,3}): (\S[^\n]{0,200}?) \(UUID: GPU-", re.MULTILINE)
 
 
-def is_list(text: str) -> bool:
-    """Return whether this is the list of ``nvidia-smi -L``."""
-    return _LISTED.search(text) is not None
-
-
-def read_list(text: str) -> Found:
-    """Return the names of the GPUs, which are all that the list has."""
-    samples = (sampled(each[1], {"name": each[2]}) for each in _LISTED.finditer(text))
+def read_list(text: str) -> Found | None:
+    """Return the names of the GPUs, which are all that the list of ``-L`` has."""
+    samples = [sampled(each[1], {"name": each[2]}) for each in _LISTED.finditer(text)]
+    if not samples:
+        return None
     slices = ["slices"] if re.search(r"^ +MIG \S+ +Device", text, re.MULTILINE) else []
     return of_gpus(samples, missed=["no-utilisation", *slices])
 
@@ -81,17 +75,10 @@ _PCIE = ("PIX", "PXB", "PHB", "NODE", "SYS")
 """Ways over PCIe, by the legend under the matrix; ``NV#`` counts links of NVLink."""
 
 
-def is_matrix(text: str) -> bool:
-    """Return whether this is the matrix of ``topo -m``."""
-    return _MATRIX.search(text) is not None
-
-
-def read_matrix(text: str) -> Found:
-    """Return the slowest kind of link between two GPUs.
-
-    Raises:
-        UserError: no row names one.
-    """
+def read_matrix(text: str) -> Found | None:
+    """Return the slowest kind of link between two GPUs in the matrix of ``topo -m``."""
+    if _MATRIX.search(text) is None:
+        return None
     rows = [each[1].split() for each in _ROW.finditer(text)]
     cells = [cell for row in rows for cell in row[: len(rows)]]
     by_pcie = any(cell in _PCIE for cell in cells)

@@ -22,6 +22,8 @@ _HEADING = re.compile(r"^ *Name {2}.*Self CPU.*$", re.MULTILINE)
 _TOTAL = re.compile(r"Self (?P<device>\w+) time total: (?P<time>[\d.]+\w+)")
 _DEVICE = re.compile(r"Self ((?!CPU)\w+) %")
 _DEVICES = {"CUDA": "cuda", "XPU": "xpu", "HIP": "rocm", "MPS": "mps"}
+_FAMILIES: dict[str | None, budget.Use]
+_FAMILIES = {"waiting": "waiting", "communication": "communication", "allocation": "allocator"}
 WITHOUT_WORKERS = "_SingleProcessDataLoaderIter"
 """torch's iterator of a DataLoader with num_workers=0."""
 
@@ -60,22 +62,17 @@ class Table:
         return sum(found) if found else None
 
 
-def recognised(text: str) -> bool:
-    """Return whether there is a heading of such a table."""
-    return _HEADING.search(text) is not None
-
-
-def read(text: str) -> Found:
-    """Return the profile in the first table of a text.
-
-    Raises:
-        UserError: no row has a time, or the rows are single events, of which torch prints a few.
-    """
-    rows = tuple(_rows(text))
+def read(text: str) -> Found | None:
+    """Return the profile in the first table of a text."""
+    heading = _HEADING.search(text)
+    if heading is None:
+        return None
+    rows = tuple(_rows(heading[0], text[heading.end() :]))
     totals = {each["device"]: texts.seconds(each["time"]) for each in _TOTAL.finditer(text)}
     host = totals.pop("CPU", None) or sum(row.host_self for row in rows)
     single = len({row.name for row in rows}) < len(rows) and all(row.calls == 1 for row in rows)
     if single and sum(row.host_self for row in rows) < host / 2:
+        # Single events, of which torch prints a few.
         raise UserError.of("diagnose.file.table-of-events")
     device = next((seconds for seconds in totals.values() if seconds), None)
     if not rows or host <= 0:
@@ -96,13 +93,10 @@ def read(text: str) -> Found:
     return Found(tuple(took), tuple(missed), facts, budget=_budget(table))
 
 
-def _rows(text: str) -> Iterator[Row]:
-    heading = _HEADING.search(text)
-    if heading is None:
-        return
-    names = re.split(r" {2,}", heading[0].strip())
+def _rows(heading: str, below: str) -> Iterator[Row]:
+    names = re.split(r" {2,}", heading.strip())
     device = next((found[1] for each in names if (found := _DEVICE.fullmatch(each))), "CUDA")
-    for line in text[heading.end() :].splitlines():
+    for line in below.splitlines():
         if line.startswith("Self ") or len(names) < 3:
             return
         words = re.split(r" {2,}", line.strip())
@@ -188,17 +182,11 @@ def _budget(table: Table) -> budget.Budget:
 
 
 def _use(name: str) -> budget.Use:
+    kind = family(name)
     if name.startswith("Optimizer."):
         return "optimizer"
-    match family(name):
-        case "waiting":
-            return "waiting"
-        case "communication":
-            return "communication"
-        case "allocation":
-            return "allocator"
-        case "copy" if "emcpy" in name:
-            return "transfer"
-        case "launch" if not name.startswith("aten::"):
-            return "launch"
-    return "compute"
+    if kind == "copy" and "emcpy" in name:
+        return "transfer"
+    if kind == "launch" and not name.startswith("aten::"):
+        return "launch"
+    return _FAMILIES.get(kind, "compute")

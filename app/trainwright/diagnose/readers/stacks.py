@@ -1,12 +1,12 @@
 """py-spy: ``dump`` (what each thread does now) and ``record --format speedscope`` or ``raw``."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import sqrt
 from typing import Any
 
+from trainwright.diagnose import texts
 from trainwright.diagnose.measures.names import host_family
 from trainwright.diagnose.readers.found import MOST_ROWS, Found, share
 from trainwright.messages import Message, UserError
@@ -34,17 +34,13 @@ Stack = tuple[Sequence[str], float]
 """Calls, and how long or how often they were seen."""
 
 
-def is_dump(text: str) -> bool:
-    """Return whether this is what ``py-spy dump`` prints."""
-    return _PROCESS.search(text) is not None and _THREADS.search(text) is not None
-
-
-def read_dump(text: str) -> Found:
+def dump(text: str) -> Found | None:
     """Return what the main thread did: its shares of the time, and of few dumps the last in words.
 
-    Raises:
-        UserError: no thread has a stack.
+    Of what ``py-spy dump`` prints.
     """
+    if _PROCESS.search(text) is None or _THREADS.search(text) is None:
+        return None
     every = [stack for stack in _main_stacks(text) if stack]
     # Workers of a loader, which --subprocesses shows, wait for orders most of the time.
     stacks = [stack for stack in every if not any(map(_WORKER.match, stack))] or every
@@ -122,21 +118,14 @@ def _at_least(part: float, count: int) -> float:
     return (middle - sqrt(doubt * (part * (1 - part) + doubt / 4))) / (1 + doubt)
 
 
-def is_raw(text: str) -> bool:
-    """Return whether these are the stacks that ``py-spy record --format raw`` writes.
+def raw(text: str) -> Found | None:
+    """Return the shares of the time in what ``py-spy record --format raw`` writes.
 
     A line holds calls from the outside in, and how often they were seen.
     """
     calls, _, count = text[:100_000].lstrip().partition("\n")[0].rpartition(" ")
-    return count.isdigit() and ";" in calls and any(map(_CALL.search, calls.split(";")))
-
-
-def read_raw(text: str) -> Found:
-    """Return the shares of the time.
-
-    Raises:
-        UserError: no line is a stack.
-    """
+    if not (count.isdigit() and ";" in calls and any(map(_CALL.search, calls.split(";")))):
+        return None
     stacks: list[Stack] = []
     for line in text.splitlines():
         calls, _, count = line.rpartition(" ")
@@ -150,24 +139,17 @@ def _of_samples(stacks: Iterable[Stack], count: int) -> Found:
     return _shares(stacks, count, Message.of("diagnose.file.samples", count=count))
 
 
-def is_speedscope(text: str) -> bool:
-    """Return whether this is a file of speedscope."""
-    return text.lstrip().startswith("{") and (_SCHEMA in text[:4096] or _SCHEMA in text[-4096:])
+def speedscope(text: str) -> Found | None:
+    """Return the shares of the main thread's time."""
+    if not text.lstrip().startswith("{") or _SCHEMA not in text[:4096] + text[-4096:]:
+        return None
+    return texts.from_json(text, "speedscope", _profile)
 
 
-def read_speedscope(text: str) -> Found:
-    """Return the shares of the main thread's time.
-
-    Raises:
-        UserError: it is not valid JSON, or has no samples.
-    """
-    try:
-        data = json.loads(text)
-        frames = [_frame(each) for each in data["shared"]["frames"]]
-        profile = _main_profile(data["profiles"])
-        return _of_samples(list(_weighted(profile, frames)), len(profile["samples"]))
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-        raise UserError.of("diagnose.file.broken-json", format="speedscope") from None
+def _profile(data: Any) -> Found:
+    frames = [_frame(each) for each in data["shared"]["frames"]]
+    profile = _main_profile(data["profiles"])
+    return _of_samples(list(_weighted(profile, frames)), len(profile["samples"]))
 
 
 def _main_profile(profiles: list[Any]) -> Any:

@@ -29,24 +29,21 @@ _USES: tuple[Use, ...] = (*_KERNELS, "communication", "transfer")
 """What a device does; where it does two at once, the time is the first's: what is hidden behind
 something else costs nothing."""
 
+_FAMILIES: dict[str | None, Use] = {
+    **{"communication": "communication", "tensor-core": "tensor-core"},
+    **dict.fromkeys(("matrix", "plain-matrix", "double-matrix"), "matrix"),
+    **dict.fromkeys(("elementwise", "layout", "optimizer", "scores"), "memory-bound"),
+}
+
 
 def kernel_use(name: str) -> Use:
     """Return what a device's event is, from its name."""
     if name.lower().startswith(("memcpy", "memset")):
         moved = _COPY.match(name) or ("->" in name and _HOST_COPY.search(name))
         return "transfer" if moved else "memory-bound"
-    match family(name):
-        case "communication":
-            return "communication"
-        case "tensor-core":
-            return "tensor-core"
-        case "attention":
-            return "tensor-core" if _HALF.search(name.lower()) else "matrix"
-        case "matrix" | "plain-matrix" | "double-matrix":
-            return "matrix"
-        case "elementwise" | "layout" | "optimizer" | "scores":
-            return "memory-bound"
-    return "kernels"
+    if (kind := family(name)) == "attention":
+        return "tensor-core" if _HALF.search(name.lower()) else "matrix"
+    return _FAMILIES.get(kind, "kernels")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,12 @@ from trainwright.diagnose.readers.trace_events import (
 
 _OUTER: tuple[Use, ...] = ("input", "optimizer", "communication")
 """Uses that hold for all that is called within."""
-
-
 _COMPUTING: tuple[Use, ...] = ("matrix", "compute", "waiting", "optimizer")
+_MATRIX = ("matrix", "plain-matrix", "tensor-core", "attention", "direct", "fallback")
+_FAMILIES: dict[str | None, Use] = {
+    **{"communication": "communication", "waiting": "waiting"},
+    **dict.fromkeys(_MATRIX, "matrix"),
+}
 
 
 def operator_use(name: str) -> Use | None:
@@ -32,14 +35,7 @@ def operator_use(name: str) -> Use | None:
         return "optimizer"
     if name.startswith(("ProfilerStep#", "## ", "nn.Module:")):
         return None
-    match family(name):
-        case "communication":
-            return "communication"
-        case "matrix" | "plain-matrix" | "tensor-core" | "attention" | "direct" | "fallback":
-            return "matrix"
-        case "waiting":
-            return "waiting"
-    return "compute"
+    return _FAMILIES.get(family(name), "compute")
 
 
 def read(trace: Trace, window: Window) -> tuple[dict[Use, float], dict[str, Any]]:

@@ -1,19 +1,15 @@
-"""Logs of training loops: step times, data times, rates.
-
-Of transformers, Lightning, accelerate and whatever draws tqdm's bars; timm, torchvision's and
-torch's examples, mmengine, detectron2, Megatron-LM, DeepSpeed, torchtitan, nanoGPT, Keras; and of
-loops that print ``name value`` pairs or lines of JSON under the usual names.
-"""
+"""Logs of training loops: step times, data times, rates, by bars, pairs of name and value, JSON."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 from typing import Any, Literal
 
 from trainwright.diagnose import texts
 from trainwright.diagnose.readers.found import Found, GpuSample, gpu_readings, step_budget
-from trainwright.messages import Message, UserError
+from trainwright.messages import Message
 
 Quantity = Literal[
     "step", "data_wait", "forward", "backward", "optimizer", "communication",
@@ -87,10 +83,11 @@ _NOT_TRAINING = re.compile(
     r"|fetching|filter|flattening|generating|loading|map|packing|predict\w*|(?:pre)?processing"
     r"|resolving|sanity|saving|scanning|tokeniz\w*|truncating|upload\w*)\b"
     r"[^|\n]{0,300}(?:\d%\||examples \[)"
-    r"|[^|\n]{0,100}\bepochs? ?: +\d{1,3}%\|",
+    r"|[^|\n]{0,100}\bepochs? ?: +\d{1,3}%\|"
+    r"|[^|\n]{0,200}(?:\bAvg (?:prompt|generation) throughput|#running-req)",
     re.IGNORECASE,
 )
-"""Evaluation, YOLO's too, progress bars of work before training, and bars that count epochs."""
+"""Evaluation, YOLO's too, bars of work before training and of epochs, servers."""
 
 _UNITS = {quantity: re.compile(names) for quantity, names in _NAMES.items()}
 _ERROR = re.compile(
@@ -128,26 +125,17 @@ class Line:
         return bool(_TIMED & set(self.values)) or set(self.values) >= _PASSES
 
 
-def recognised(text: str) -> bool:
-    """Return whether a line gives the time of a step, its parts, or a rate."""
-    return any(line.timed for line in _lines(text))
-
-
 def without_times(text: str) -> bool:
     """Return whether this is the log of a training that prints its loss, and no time or rate."""
     return sum(1 for _ in _LOSS.finditer(text[: 1 << 20])) >= FEW_LOSSES
 
 
-def read(text: str) -> Found:
-    """Return the step times of a log.
-
-    Raises:
-        UserError: no line has a time or rate.
-    """
+def read(text: str) -> Found | None:
+    """Return the step times of a log: of lines with the time of a step, its parts, or a rate."""
     every = list(_lines(text))
     lines = [line for line in every if line.timed]
     if not lines:
-        raise UserError.of("diagnose.file.no-rows")
+        return None
     # The first step waits for workers to start and kernels to be chosen.
     if len(lines) > FEW_LINES or (len(lines) > 1 and lines[0].at in (0, 1)):
         every = every[every.index(lines[0]) + 1 :]
@@ -187,11 +175,9 @@ def read(text: str) -> Found:
 
 
 def _means(lines: list[Line]) -> Values:
-    values: dict[Quantity, list[float]] = {}
-    for line in lines:
-        for quantity, value in line.values.items():
-            values.setdefault(quantity, []).append(value)
-    return {quantity: sum(held) / len(held) for quantity, held in values.items()}
+    named = {quantity for line in lines for quantity in line.values}
+    return {each: fmean(line.values[each] for line in lines if each in line.values)
+            for each in named}  # fmt: skip
 
 
 def _steps(lines: list[Line]) -> int:

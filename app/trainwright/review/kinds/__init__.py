@@ -10,7 +10,9 @@ from trainwright.review.kinds.huggingface import (
     TRAINING_ARGUMENTS,
     TRL_DPO,
     TRL_GRPO,
+    TRL_KTO,
     TRL_REWARD,
+    TRL_RLOO,
     TRL_SFT,
 )
 from trainwright.review.kinds.kind import Key, Kind, declared
@@ -25,7 +27,7 @@ from trainwright.review.kinds.models import (
     OTHER_ADAPTERS,
     PEFT,
 )
-from trainwright.review.kinds.options import DIFFUSERS_SCRIPT, OWN_SCRIPT, SCRIPT, SWIFT
+from trainwright.review.kinds.options import DIFFUSERS_SCRIPT, OPENRLHF, OWN_SCRIPT, SCRIPT, SWIFT
 from trainwright.review.kinds.scripts import (
     CHECKPOINTING_CALL,
     FROM_PRETRAINED,
@@ -41,6 +43,7 @@ from trainwright.review.kinds.serving import (
     MODELFILE,
     SGLANG,
     TGI,
+    TRTLLM,
     VLLM,
 )
 from trainwright.review.kinds.torchtitan import TORCHTITAN
@@ -56,6 +59,8 @@ KINDS: Mapping[str, Kind] = {
         TRL_DPO,
         TRL_REWARD,
         TRL_GRPO,
+        TRL_KTO,
+        TRL_RLOO,
         AXOLOTL,
         LLAMAFACTORY,
         TORCHTUNE,
@@ -72,12 +77,14 @@ KINDS: Mapping[str, Kind] = {
         VLLM,
         SGLANG,
         TGI,
+        TRTLLM,
         LLAMA_SERVER,
         MODELFILE,
         LAUNCH,
         DEVICES,
         SCRIPT,
         SWIFT,
+        OPENRLHF,
         OWN_SCRIPT,
         DIFFUSERS_SCRIPT,
         FROM_PRETRAINED,

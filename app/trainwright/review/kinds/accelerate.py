@@ -19,7 +19,12 @@ TYPES = {
     "multi_gpu": "ddp",
     "fsdp": "fsdp2",
     "deepspeed": "deepspeed",
-    "multi_cpu": None,
+    **dict.fromkeys(
+        (
+            *("multi_cpu", "multi_npu", "multi_mlu", "multi_sdaa", "multi_musa", "multi_xpu"),
+            *("multi_hpu", "multi_neuron", "mps"),
+        ),
+    ),
     "megatron_lm": "megatron",
     "tpu": "tpu",
     "xla": "tpu",
@@ -100,7 +105,7 @@ ACCELERATE = Kind(
         *("parallelism_config", "mpirun_config", "fp8_config", "tpu_env", "tpu_vm", "commands"),
     ),
     # utils/dataclasses.py, DistributedType; and _deepspeed_config_checks
-    gone_values={"distributed_type": {"TPU": "XLA"}},
+    gone_values={"distributed_type": {"TPU": "XLA", "MPS": "NO"}},
     exclusive=tuple(
         ("deepspeed_config.deepspeed_config_file", key)
         for key in (

@@ -48,7 +48,7 @@ AXOLOTL = Kind(
         "pretraining_dataset": Key("objective", lambda value: "pretrain" if value else None),
         "sequence_len": key("length", whole),
         "sample_packing": key("packing", truth),
-        "pad_to_sequence_len": Key("padded", truth),
+        "pad_to_sequence_len": key("padded", truth),
         "group_by_length": key("grouping", truth),
         "micro_batch_size": key("micro_batch", at_least_one),
         "gradient_accumulation_steps": key("accumulation", at_least_one),

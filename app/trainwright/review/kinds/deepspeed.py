@@ -1,5 +1,6 @@
 """Kind: DeepSpeed's JSON, where "auto" leaves a value to the Trainer."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from trainwright.review.facts import AUTO
@@ -127,3 +128,28 @@ DEEPSPEED = Kind(
     ),
     strict=False,
 )
+
+
+def _shipped(stage: int, *offloads: str) -> Mapping[str, Any]:
+    """Return the part of a file that tools ship which matters here; the Trainer fills the rest."""
+    aside = {f"offload_{name}": {"device": "cpu"} for name in offloads}
+    batch = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping")
+    sharing: dict[str, Any] = {"stage": stage, **aside}
+    sharing |= {"reduce_bucket_size": "auto"} if stage == 3 else {}
+    return {"zero_optimization": sharing, **dict.fromkeys(batch, "auto")}
+
+
+SHIPPED: Mapping[str, Mapping[str, Any]] = {
+    "deepspeed_configs/zero1.json": _shipped(1),
+    "deepspeed_configs/zero2.json": _shipped(2, "optimizer"),
+    "deepspeed_configs/zero3.json": _shipped(3),
+    "deepspeed_configs/zero3_bf16.json": _shipped(3),
+    "deepspeed_configs/zero3_bf16_cpuoffload_params.json": _shipped(3, "param"),
+    "deepspeed_configs/zero3_bf16_cpuoffload_all.json": _shipped(3, "optimizer", "param"),
+    "examples/deepspeed/ds_z0_config.json": _shipped(0),
+    "examples/deepspeed/ds_z2_config.json": _shipped(2),
+    "examples/deepspeed/ds_z2_offload_config.json": _shipped(2, "optimizer"),
+    "examples/deepspeed/ds_z3_config.json": _shipped(3),
+    "examples/deepspeed/ds_z3_offload_config.json": _shipped(3, "optimizer", "param"),
+}
+"""Files that axolotl and LLaMA-Factory bring, by their path there: repositories, 2025."""

@@ -8,6 +8,7 @@ from trainwright.review.kinds.kind import (
     Key,
     Kind,
     among,
+    amount,
     at_least_one,
     back,
     count,
@@ -90,7 +91,7 @@ TRAINING: dict[str, Key | tuple[Key, ...]] = {
     "weight_decay": Key("weight_decay", real),
     "max_grad_norm": Key("clipping", real),
     "lr_scheduler_type": Key("schedule", among(dict.fromkeys(_SCHEDULES, True))),
-    "warmup_steps": key("warmup", real),
+    "warmup_steps": key("warmup", amount),
     "num_train_epochs": key("epochs", positive),
     "max_steps": key("max_steps", whole),
     "use_liger_kernel": (
@@ -303,6 +304,7 @@ TRL_DPO = _trl(
     {
         *("beta", "label_smoothing", "precompute_ref_log_probs", "max_prompt_length"),
         *("rpo_alpha", "sync_ref_model", "ref_model_init_kwargs", "f_divergence_type"),
+        "loss_weights",
     },
     "dpo",
     {"precompute_ref_log_probs": Key("precomputed", truth)},
@@ -332,3 +334,11 @@ TRL_GRPO = _trl(
     "grpo",
     _GRPO,
 )
+TRL_KTO = _trl(
+    "trl-kto",
+    "TRL KTOConfig",
+    {"desirable_weight", "undesirable_weight"},
+    "kto",
+    {"loss_type": Key("kto_loss", word)},
+)
+TRL_RLOO = _trl("trl-rloo", "TRL RLOOConfig", {"normalize_advantages"}, "rloo", _GRPO)

@@ -123,6 +123,14 @@ def positive(value: Any) -> float | None:
     return number if number is not None and number > 0 else None
 
 
+def amount(value: Any) -> float | None:
+    """Return a number of at least 0; text of one too."""
+    number = real(value)
+    if number is not None and number < 0:
+        raise ValueError(value)
+    return number
+
+
 def truth(value: Any) -> bool | None:
     """Return a truth value as YAML 1.1, JSON and command lines write it."""
     if value is None or isinstance(value, bool):

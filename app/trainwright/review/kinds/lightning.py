@@ -79,7 +79,8 @@ def _degree(value: Any, name: str) -> int | None:
     return None if degree == "auto" else whole(degree)
 
 
-def _strategy(value: Any) -> str | None:
+def lightning_strategy(value: Any) -> str | None:
+    """Return how a strategy's name, or its class, shares the work; None for a choice of its own."""
     name = str(value.get("class_path", "") if isinstance(value, dict) else value).lower()
     if name.startswith(("ddp", "auto")) or name.endswith("ddpstrategy"):
         return None if name == "auto" else "ddp"
@@ -179,7 +180,7 @@ LIGHTNING = Kind(
         "trainer.devices": key("devices", _devices),
         "trainer.num_nodes": key("nodes", whole),
         "trainer.strategy": (
-            Key("strategy", _strategy),
+            Key("strategy", lightning_strategy),
             Key("checkpointing", _wraps),
             Key("reshard", _keeps),
             Key("offload_params", _offloads("cpu_offload", "offload_parameters")),

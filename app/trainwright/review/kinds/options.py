@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from trainwright.review.kinds.accelerate import STAGES
 from trainwright.review.kinds.huggingface import ATTENTION, DTYPES, MOVED, OPTIMIZERS, TRL
 from trainwright.review.kinds.kind import (
     Key,
@@ -11,11 +12,17 @@ from trainwright.review.kinds.kind import (
     key,
     names,
     positive,
+    truth,
     where,
     whole,
     word,
 )
 from trainwright.review.kinds.lightning import PRECISION
+
+
+def _side(value: Any) -> int | None:
+    """Return the longer side of ``1024`` or ``1024,768``."""
+    return whole(max(map(int, str(value).split(","))))
 
 
 def _restored(value: Any) -> str:
@@ -27,6 +34,7 @@ _COMMON: dict[str, Key | tuple[Key, ...]] = TRL | {
     "block_size": key("length", whole),
     "max_source_length": key("length", whole),
     "model_max_length": key("length", whole),
+    **dict.fromkeys(("max_seq_len", "max_sequence_length", "max_len"), key("length", whole)),
     "seq_length": key("length", whole),
     "sequence_length": key("length", whole),
     "batch_size": key("micro_batch", whole),
@@ -35,6 +43,7 @@ _COMMON: dict[str, Key | tuple[Key, ...]] = TRL | {
     "model": key("model"),
     "model_name": key("model"),
     "base_model": key("model"),
+    "zero_stage": Key("stage", among(STAGES)),
     "lr": key("learning_rate", positive),
     "epochs": key("epochs", positive),
     "num_workers": key("num_workers", count),
@@ -44,7 +53,7 @@ _COMMON: dict[str, Key | tuple[Key, ...]] = TRL | {
     "target_modules": Key("targets", names),
 }
 _IMAGES = {
-    "resolution": key("image_size", whole),
+    "resolution": key("image_size", _side),
     "img_size": key("image_size", whole),
     "image_size": key("image_size", whole),
 }
@@ -67,6 +76,9 @@ _MEGATRON = {
     "recompute_granularity": Key("checkpointing", word),
 }
 """Of ``megatron/training/arguments.py``; it builds models from sizes, which no plan does."""
+_NEMO_OPTIMIZERS = dict.fromkeys(
+    ("adam", "adamw", "fused_adam", "distributed_fused_adam", "mcore_distributed_optim"), "adamw"
+) | {"sgd": "sgd", "adafactor": "adafactor"}
 _HYDRA: dict[str, Key | tuple[Key, ...]] = {
     "trainer.devices": key("devices", whole),
     "trainer.num_nodes": key("nodes", whole),
@@ -85,6 +97,14 @@ _HYDRA: dict[str, Key | tuple[Key, ...]] = {
     "model.peft.peft_scheme": Key("adapter", among({"lora": "lora", "none": "none"})),
     "model.peft.lora_tuning.adapter_dim": key("rank", whole),
     "model.optim.lr": key("learning_rate", positive),
+    "model.activations_checkpoint_granularity": Key("checkpointing", word),
+    "model.optim.name": (
+        Key("optimizer", among(_NEMO_OPTIMIZERS)),
+        Key("strategy", lambda value: "zero1" if "distributed" in value else None),
+    ),
+    # Lightning's, of a module of its own
+    **dict.fromkeys(("data.batch_size", "data.init_args.batch_size"), key("micro_batch", whole)),
+    **dict.fromkeys(("data.num_workers", "data.init_args.num_workers"), key("num_workers", count)),
 }
 """NeMo 1's and Lightning's names, as Hydra's ``key=value`` or as options."""
 _COMPUTED = {"bfloat16": "bf16-mixed", "float16": "fp16-mixed", "float32": "fp32"}
@@ -93,7 +113,7 @@ _PLAIN = {"precision": "fp32", "optimizer": "adamw", "adapter": "none"}
 SCRIPT = Kind(
     name="script",
     tool="a training script's options",
-    keys=_COMMON,
+    keys=_COMMON | {"config_name": key("model")},  # of a model that is trained from nothing
     marks=frozenset(
         {
             *("block_size", "dataset_config_name", "max_source_length", "train_file"),
@@ -154,12 +174,39 @@ OWN_SCRIPT = Kind(
     extended=True,
 )
 """A script whose options are its own: only what scripts usually mean by a name is read."""
+OPENRLHF = Kind(
+    name="openrlhf",
+    tool="OpenRLHF",
+    keys=_COMMON
+    | {
+        "stage": Key("objective", word),
+        "pretrain": key("model"),
+        "train_batch_size": key("global_batch", whole),
+        "micro_train_batch_size": key("micro_batch", whole),
+        "max_epochs": key("epochs", positive),
+        "flash_attn": Key("attention", where("flash")),
+        "lora_rank": (key("rank", whole), Key("adapter", lambda value: "lora" if value else None)),
+        "packing_samples": key("packing", truth),
+        "adam_offload": Key("offload_optimizer", where("cpu")),
+        "bf16": Key("precision", where("bf16-mixed")),
+        "gradient_checkpointing_use_reentrant": key("reentrant", truth),
+    },
+    marks=frozenset({"micro_train_batch_size", "pretrain"}),
+    # openrlhf/cli/train_sft.py
+    otherwise=_PLAIN
+    | {"stage": "zero2", "micro_batch": 8, "global_batch": 128, "length": 2048, "num_workers": 0},
+    open=("",),
+    strict=False,
+    extended=True,
+)
+_KOHYA = {"adamw8bit": "adamw-8bit", "pagedadamw8bit": "paged-adamw-8bit", "sgdnesterov": "sgd"}
+"""Optimizers of sd-scripts, whose options are those of diffusers' scripts and more."""
 DIFFUSERS_SCRIPT = Kind(
     name="diffusers-script",
-    tool="diffusers' example scripts",
+    tool="diffusers' example scripts, or sd-scripts",
     keys={
         "pretrained_model_name_or_path": key("model"),
-        "resolution": key("image_size", whole),
+        "resolution": key("image_size", _side),
         "train_batch_size": key("micro_batch", whole),
         "gradient_accumulation_steps": key("accumulation", whole),
         "gradient_checkpointing": Key("checkpointing", where("full", "none")),
@@ -168,6 +215,13 @@ DIFFUSERS_SCRIPT = Kind(
         ),
         "use_8bit_adam": Key("optimizer", where("adamw-8bit")),
         "rank": key("rank", whole),
+        "network_dim": key("rank", whole),
+        "network_alpha": key("alpha", positive),
+        "network_module": Key(
+            "adapter", lambda value: "lora" if str(value).startswith("networks.lora") else None
+        ),
+        "optimizer_type": Key("optimizer", among(OPTIMIZERS | _KOHYA)),
+        "max_data_loader_n_workers": key("num_workers", count),
         "use_lora": Key("adapter", where("lora")),
         "learning_rate": key("learning_rate", positive),
         "lr_warmup_steps": key("warmup", whole),

@@ -3,6 +3,7 @@
 from typing import Any
 
 from trainwright.review.kinds.kind import Key, Kind, among, key, positive, whole, word
+from trainwright.review.kinds.lightning import PRECISION, lightning_strategy
 
 DTYPES = {
     "auto": None,
@@ -209,6 +210,22 @@ TGI = Kind(
     otherwise={"engine": "vllm"},
     open=("",),
 )
+TRTLLM = Kind(
+    name="trtllm",
+    tool="TensorRT-LLM",
+    keys={
+        "model": key("model"),
+        "max-seq-len": key("context", whole),
+        "max-batch-size": key("most_requests", whole),
+        "tp-size": key("tensor", whole),
+        "pp-size": key("pipeline", whole),
+        "kv-cache-dtype": Key("kv_cache", among(CACHES), lambda value: value),
+        "kv-cache-free-gpu-memory-fraction": Key("cache_share", positive),
+    },
+    marks=frozenset({"max-seq-len", "tp-size", "kv-cache-free-gpu-memory-fraction"}),
+    otherwise={"engine": "vllm"},  # as of Text Generation Inference
+    open=("",),
+)
 _CACHE_TYPES = {"f16": "fp16", "bf16": "bf16", "q8_0": "int8", "f32": None, "q4_0": None}
 LLAMA_SERVER = Kind(
     name="llama-server",
@@ -267,9 +284,14 @@ LAUNCH = Kind(
         "zero_stage": Key("stage", among({"0": "ddp", "1": "zero1", "2": "zero2", "3": "zero3"})),
         "multi_gpu": Key("strategy", lambda value: "ddp"),
         "use_fsdp": Key("strategy", lambda value: "fsdp2"),
+        # Lightning's fabric run
+        "devices": key("devices", _each_node),
+        "strategy": Key("strategy", lightning_strategy),
+        "precision": Key("precision", among(PRECISION)),
         "N": key("nodes", whole),
         "gres": Key("allotted", _allotted),
         "gpus-per-node": Key("allotted", _allotted),
+        **dict.fromkeys(("gpus", "G"), Key("allotted_in_all", _allotted)),  # of all nodes
     },
     marks=frozenset(),
     open=("",),

@@ -34,6 +34,7 @@ TORCHTITAN = Kind(
         "model.name": key("model_family"),
         "model.flavor": key("flavor"),
         "model.hf_assets_path": key("model"),
+        "config": key("model"),  # a function's name: llama3_8b
         "training.local_batch_size": key("micro_batch", at_least_one),
         "training.batch_size": key("micro_batch", at_least_one),
         "training.global_batch_size": key("global_batch", whole),
@@ -101,6 +102,6 @@ TORCHTITAN = Kind(
         "checkpoint.interval_type": None,
         "float8.enable_float8_linear": "model.converters",
     },
-    open=("training.dataloader", "experimental.custom_args", "quantize"),
+    open=("module", "config", "training.dataloader", "experimental.custom_args", "quantize"),
 )
 """Of 0.2. From 0.3 on its configs are Python, which ``python_script`` reads."""

@@ -100,6 +100,7 @@ TORCHTUNE = Kind(
             Key("objective", _objective),
         ),
         "num_workers": key("num_workers", count),
+        "recipe": Key("strategy", lambda _value: "fsdp2"),  # the distributed ones, by tune run
     },
     marks=frozenset({"model._component_", "checkpointer._component_", "tokenizer._component_"}),
     otherwise={"num_workers": 0, "accumulation": 1, "checkpointing": "none"},
