@@ -24,7 +24,8 @@ from trainwright.machine.wiring import EDGE
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.schema import Plan
-from trainwright.plan.serving import TENSOR_PARALLEL, gpus_of
+from trainwright.plan.serving import TENSOR_PARALLEL
+from trainwright.plan.serving_gpus import gpus_of
 from trainwright.plan.trace_request import kernel
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings

@@ -51,7 +51,7 @@ def measured(clock: Clock, settings: FullSettings) -> Iterator[Message]:
 
 def split(clock: Clock, profile: Profile, settings: FullSettings) -> Iterator[Message]:
     """Yield what the GPUs of a split layer wait for each other."""
-    if (degree := settings.tensor_degree) is None:
+    if (degree := settings.tensor_degree) is None or not clock.situation.workload.trains:
         return
     nbytes, seconds = clock.joined(profile, settings)
     link = clock.inside

@@ -263,7 +263,9 @@ class Settings(Frozen):
     and add up their gradients (HSDP). Default: all GPUs share one."""
     tensor_degree: Annotated[int, Field(ge=2, le=64)] | None = None
     """fsdp2: over how many GPUs of a computer each layer is split as well (tensor parallelism):
-    they compute the same samples together. Default: no layer is split."""
+    they compute the same samples together. Default: no layer is split. Serving by vllm, sglang or
+    tensorrt-llm: the GPUs of one copy; more of them are further copies. Default: the fewest that
+    hold a request."""
     pipeline_stages: Annotated[int, Field(ge=2, le=64)] | None = None
     """pp: how many parts the layers are cut into, each on a GPU of its own, that hand micro-batches
     on (1F1B). More GPUs than that hold further copies. Default: as many as there are GPUs."""
