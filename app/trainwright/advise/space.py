@@ -23,7 +23,7 @@ from trainwright.workload.settings import (
 )
 
 ROOTS = (
-    *("precision", "strategy", "shard_degree", "attention", "channels_last"),
+    *("precision", "strategy", "shard_degree", "tensor_degree", "attention", "channels_last"),
     *("optimizer", "optimizer_in_backward", "optimizer_offload"),
 )
 """Keys whose values may be faster or slower than one another."""
@@ -60,6 +60,8 @@ class Candidate:
     activation_offload: bool = False
     optimizer_in_backward: bool = False
     optimizer_offload: str = "none"
+    tensor_degree: int | None = None
+    """Searched of served models; of training the plan's own."""
     surprise: int = field(default=0, compare=False)
     """How far from what the plan has now: ties go to the smaller."""
     effect: Effect = field(default=Effect.SAME, compare=False)
@@ -81,7 +83,7 @@ class Candidate:
             for name in ("micro_batch", "accumulation", *KEYS)
             if name != "batch"
         }
-        if self.strategy != "fsdp2":
+        if self.strategy not in ("fsdp2", "single"):  # single: served, or one GPU
             searched["tensor_degree"] = None
         if self.strategy != "pp":
             searched["pipeline_stages"] = None
@@ -100,11 +102,13 @@ def values(
     gpu_count: int,
     memory_bytes: int | None,
     nodes: int = 1,
+    splits: Sequence[int] = (),
 ) -> Values:
     """Return the values worth comparing for each key, whether the plan fixes it or not.
 
     All GPUs that the plan names are used where they can share the batch. Nothing is moved to a
-    system memory (``memory_bytes``) that is not known.
+    system memory (``memory_bytes``) that is not known. An engine may split layers over ``splits``
+    GPUs.
     """
     trains = workload.trains
     layers = profile.blocks if trains and workload.task != "prefix" else 0
@@ -112,13 +116,15 @@ def values(
     shares = gpu_count > 1 and trains and whole % base.ranks_of(gpu_count) == 0
     nvidia = record.vendor == "NVIDIA"
     moves = nvidia and trains and memory_bytes is not None
+    engine = not trains and base.engine != "transformers"  # its kernels are its own
     strategies, staged = _strategies(workload, base), base.pipeline_stages is not None
     found: dict[str, tuple[Any, ...]] = {
-        "precision": _precisions(workload, record),
+        "precision": _precisions(workload, record)[: 1 if engine else None],
         "strategy": strategies if shares else ("single",),
         "shard_degree": _degrees(strategies, base, gpu_count, nodes),
+        "tensor_degree": (None, *splits) if splits else (base.tensor_degree,),
         "batch": tuple(batches(base, workload, 1)),
-        "attention": ("sdpa", "eager") if profile.kernels else ("sdpa",),
+        "attention": ("sdpa", "eager") if profile.kernels and not engine else ("sdpa",),
         "channels_last": (False, True) if _convolutional(profile) else (False,),
         "optimizer": ("adamw", "adamw-8bit", "adafactor") if trains else (base.optimizer,),
         "optimizer_in_backward": (False,),

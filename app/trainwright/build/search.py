@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
 from trainwright.advise.choose import STORED
-from trainwright.advise.search import Sources
+from trainwright.advise.walk import Sources
 from trainwright.build import wishing
 from trainwright.build.answer import Builds, Candidate, Point, Step
 from trainwright.build.assemble import assembled

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from trainwright.advise.relax import sharding, shortage
-from trainwright.advise.search import Search, Sources
-from trainwright.advise.walk import Timed
+from trainwright.advise.search import Search
+from trainwright.advise.walk import Sources, Timed
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.clock import Clock
 from trainwright.estimate.engines import ENGINES

@@ -19,10 +19,10 @@ HOP_S = 0.22e-3
 four RTX 3090 generate 111.67 and 108.66 tokens a second where one generates 115.42, RTX 4090
 124.65 and 120.32 where one generates 130.58. Source: XiongjieDai, GPU-Benchmarks-on-LLM-Inference,
 README, May 2024."""
-SUM_S = 2.5e-5
-"""Seconds of a small sum over NVLink, in an engine's own kernel. Fitted on A100 SXM, the median of
-what is left of a pass: Llama 2 70B in TurboMind and Qwen2.5 32B and 72B in vLLM 0.6, two and four
-GPUs (the rows of ``tests/accuracy/rows/serving.csv`` with several GPUs)."""
+SUM_S = 3.2e-5
+"""Seconds of a small sum over NVLink, in an engine's own kernel. Fitted: what is left of a pass of
+Qwen2.5 32B and 72B in vLLM 0.6 on two and four A100 SXM (QwenLM/Qwen2.5, speed benchmark).
+TurboMind and TensorRT-LLM are kept out (``tests/accuracy/rows/serving.md``)."""
 
 
 @dataclass(frozen=True, slots=True)

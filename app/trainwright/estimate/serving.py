@@ -64,7 +64,7 @@ class Served:
 
     @property
     def held_shape(self) -> CacheShape | None:
-        """Layers of one GPU, of the fullest where there are several; its heads where they are split."""
+        """Layers of one GPU, of the fullest of several; with its heads where each is split."""
         return self.split.shape if self.split is not None else self.shape
 
     @property

@@ -259,9 +259,9 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     refused = tuple(refuses(serving)) if serving and decided in FITTING else ()
     if refused:
         decided = Verdict.NO
-    splits = split_degrees(machine, facts.settings, serving.served) if serving else ()
-    told = serving and not refused
-    queue = tuple(waits(serving, machine.gpu.record, memory, tuple(splits))) if told else ()
+    queue: tuple[Message, ...] = ()
+    if serving is not None and not refused:
+        queue = tuple(waits(serving, machine.gpu.record, memory, splits_of(plan, facts)))
     if queue and decided in FITTING:
         decided = Verdict.QUEUES
     whole = tensor_parallel(serving, memory, machine.gpu_count) if serving is not None else None
@@ -421,6 +421,14 @@ def served_in(plan: Plan, facts: Facts) -> Served | None:
     if plan.workload.trains:
         return None
     return served_on(*facts.serving)
+
+
+def splits_of(plan: Plan, facts: Facts) -> tuple[int, ...]:
+    """Return over how many GPUs an engine can split each layer; nothing for training."""
+    served = served_in(plan, facts)
+    if served is None:
+        return ()
+    return tuple(split_degrees(facts.machine, facts.settings, served))
 
 
 def written_in(plan: Plan, facts: Facts) -> Served | None:

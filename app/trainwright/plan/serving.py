@@ -8,8 +8,8 @@ from math import ceil, inf
 
 from trainwright.catalog import GpuRecord
 from trainwright.estimate import weights
-from trainwright.estimate.engines import ENGINES, page_tokens, served_bytes
 from trainwright.estimate.communication import Link
+from trainwright.estimate.engines import ENGINES, page_tokens, served_bytes
 from trainwright.estimate.memory import MemoryEstimate
 from trainwright.estimate.served_split import degrees, split_over, tensor_split
 from trainwright.estimate.serving import Served, agrees
@@ -343,9 +343,7 @@ def waits(
     )
 
 
-def _split(
-    serving: Serving, memory: MemoryEstimate, splits: Sequence[int]
-) -> Iterator[Message]:
+def _split(serving: Serving, memory: MemoryEstimate, splits: Sequence[int]) -> Iterator[Message]:
     """Yield over how many GPUs a split instead of copies holds all requests, or else the most."""
     served, gpus = serving.served, serving.served.copies
     held = {

@@ -66,7 +66,7 @@ def filled(
     objectives.check(settings, workload)
     _check_optimizer(settings)
     precision = _precision(settings, workload, record)
-    strategy = _strategy(settings, gpu_count)
+    strategy = _strategy(settings, gpu_count if workload.trains else 1)
     _check_update(settings, precision, strategy)
     check_sharding(settings, strategy)
     copies = shard_degree(settings, strategy, gpu_count, nodes)

@@ -110,9 +110,7 @@ def served_by(
     return engine, cache
 
 
-def _usual(
-    quantization: Quantization, cache: KvCache, own: KvCache, *, split: bool
-) -> EngineName:
+def _usual(quantization: Quantization, cache: KvCache, own: KvCache, *, split: bool) -> EngineName:
     if quantization in GGUF:
         return "llama.cpp"
     if quantization in ("int4", "fp8", "mxfp4") or cache in ("fp8", "int8"):

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from trainwright.estimate.served_split import held, split_over
 
 from trainwright.estimate.engines import ENGINES
-from trainwright.estimate.layersplit import held, split_over
 from trainwright.messages import LANGUAGES, UserError, render
 from trainwright.plan import sentences, serving
 from trainwright.plan.evaluate import Facts, evaluate, resolve
