@@ -90,7 +90,7 @@ def test_medians_hold() -> None:
 
 
 def test_layers_split_over_gpus_take_what_was_measured(capsys: Any) -> None:
-    """Llama 2 70B and Qwen2.5 32B and 72B on two and four A100 and H100; one publisher is fitted on."""
+    """Llama 2 70B and Qwen2.5 on two and four A100 and H100; one publisher is fitted on."""
     fitted = [row for row in split() if row.publisher == "QwenLM/Qwen2.5"]
     others = [row for row in split() if row not in fitted]
     with capsys.disabled():

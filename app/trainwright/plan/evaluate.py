@@ -40,7 +40,6 @@ from trainwright.plan.serving import (
     holds,
     largest,
     offloads,
-    placed,
     policy_notes,
     refuses,
     room_for,
@@ -52,6 +51,7 @@ from trainwright.plan.serving import (
 from trainwright.plan.serving_gpus import (
     as_needed,
     gpus_of,
+    placed,
     served_on,
     split_degrees,
 )

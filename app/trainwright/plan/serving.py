@@ -30,10 +30,6 @@ WAITS = "plan.note.requests-wait"
 TENSOR_PARALLEL = "plan.note.tensor-parallel"
 NO_TENSOR_PARALLEL = "plan.note.tensor-parallel-short"
 """The notes of a split over several GPUs, with room for a request and without."""
-PARTED = "plan.note.layers-parted"
-"""The note of an engine that splits each layer over several GPUs."""
-COPIES = "plan.note.copies"
-"""The note of an engine that serves a copy of the model on each GPU."""
 _MOST_SHARE = 0.97
 """Share of the memory beyond which a larger one is not proposed; assumed."""
 MOST_TOKENS = 10_000_000
@@ -410,30 +406,6 @@ def tensor_parallel(serving: Serving, memory: MemoryEstimate, gpus: int) -> Mess
     return Message.of(
         TENSOR_PARALLEL, total=total, tokens=tokens, context=context, most=most, **values
     )
-
-
-def placed(serving: Serving, gpus: int) -> Iterator[Message]:
-    """Yield how the model lies on so many GPUs, by which options, and how many stay idle.
-
-    Sources: vLLM: docs, Data Parallel Deployment, Parallelism and Scaling; SGLang: docs, Server
-    Arguments.
-    """
-    served, split = serving.served, serving.served.tensor
-    engine = served.engine.id
-    if split is not None and split.link is not None:
-        path = Message.of(f"time.path.{split.link.path}")
-        yield Message.of(PARTED, engine=engine, gpus=split.gpus, link=path)
-    if served.copies > 1:
-        each = served.each(serving.concurrent)
-        values = {"engine": engine, "gpus": served.copies, "each": each}
-        if split is None:
-            yield Message.of(COPIES, **values)
-        else:
-            yield Message.of(f"{COPIES}-parted", degree=split.gpus, **values)
-    used = served.copies * (served.split.gpus if served.split is not None else 1)
-    if used < gpus:
-        idle = gpus - used
-        yield Message.of("plan.note.idle-served", engine=engine, used=used, idle=idle)
 
 
 def offloads(serving: Serving) -> Iterator[Message]:

@@ -9,11 +9,16 @@ from trainwright.estimate.served_split import degrees
 from trainwright.estimate.serving import Served
 from trainwright.machine.choice import MachineChoice
 from trainwright.machine.machine import Machine
-from trainwright.messages import UserError
-from trainwright.plan.serving import served_of
+from trainwright.messages import Message, UserError
+from trainwright.plan.serving import Serving, served_of
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 from trainwright.workload.engines import SHARING, copies_of
+
+PARTED = "plan.note.layers-parted"
+"""The note of an engine that splits each layer over several GPUs."""
+COPIES = "plan.note.copies"
+"""The note of an engine that serves a copy of the model on each GPU."""
 
 
 def gpus_of(settings: FullSettings, machine: Machine) -> int:
@@ -100,3 +105,27 @@ def as_needed(
         return settings
     split = (settings.model_copy(update={"tensor_degree": degree}) for degree in possible)
     return next(filter(holds, split), settings)
+
+
+def placed(serving: Serving, gpus: int) -> Iterator[Message]:
+    """Yield how the model lies on so many GPUs, by which options, and how many stay idle.
+
+    Sources: vLLM: docs, Data Parallel Deployment, Parallelism and Scaling; SGLang: docs, Server
+    Arguments.
+    """
+    served, split = serving.served, serving.served.tensor
+    engine = served.engine.id
+    if split is not None and split.link is not None:
+        path = Message.of(f"time.path.{split.link.path}")
+        yield Message.of(PARTED, engine=engine, gpus=split.gpus, link=path)
+    if served.copies > 1:
+        each = served.each(serving.concurrent)
+        values = {"engine": engine, "gpus": served.copies, "each": each}
+        if split is None:
+            yield Message.of(COPIES, **values)
+        else:
+            yield Message.of(f"{COPIES}-parted", degree=split.gpus, **values)
+    used = served.copies * (served.split.gpus if served.split is not None else 1)
+    if used < gpus:
+        idle = gpus - used
+        yield Message.of("plan.note.idle-served", engine=engine, used=used, idle=idle)

@@ -20,6 +20,7 @@ from trainwright.review.modelsource import model_of, targets_of, unknown_model, 
 from trainwright.review.precision import precision_of
 from trainwright.review.serving import most_requests, named_weights
 from trainwright.workload import objectives
+from trainwright.workload.engines import SHARING
 from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import StrategyWord
 
@@ -103,6 +104,9 @@ def replicas(facts: Facts) -> int:
 def tensor_degree(facts: Facts) -> int | None:
     """Return over how many GPUs each layer is split, where a plan can say it; None where not."""
     degree = int(facts.value("tensor", 1) or 1)
+    if task(facts) == "infer":
+        alone = facts.value("engine") in SHARING and facts.value("pipeline", 1) == 1
+        return degree if degree > 1 and alone else None
     others = _product(facts, "pipeline", "context_parallel", "replicate") > 1
     plain = strategy(facts) == "fsdp2" and task(facts) in ("pretrain", "full")
     aside = facts.value("compile") or facts.value("offload_params") or objective_of(facts)
@@ -350,6 +354,7 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
     if kind == "infer":
         names = ("engine", "memory_share", "kv_cache", "precision")
         found = {name: facts.value(name) for name in names}
+        found["tensor_degree"] = tensor_degree(facts)
         found["quantization"] = facts.value("weights") or facts.value("packed")
         if found["engine"] in ("ollama", "llama.cpp") and found["quantization"] is None:
             found["quantization"] = "q4_k_m"
@@ -478,7 +483,8 @@ def _not_planned(facts: Facts, machine: Mapping[str, Any]) -> Iterator[Message]:
     serves = task(facts) == "infer"
     if not serves and (degree := facts.value("tensor", 1)) > 1 and not tensor_degree(facts):
         yield Message.of("review.not-planned.tensor", degree=degree)
-    for name in (*(("tensor",) if serves else ()), "pipeline", "context_parallel"):
+    split = serves and tensor_degree(facts) is None
+    for name in (*(("tensor",) if split else ()), "pipeline", "context_parallel"):
         if facts.value(name, 1) > 1:
             kind = name.removesuffix("_parallel")
             yield Message.of("review.not-planned.degree", name=kind, degree=facts.value(name))
