@@ -21,6 +21,7 @@ from trainwright.plan.report import Report
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
 from trainwright.profile.presets import presets
 from trainwright.workload import FullSettings, ModelSource
+from trainwright.workload.engines import WEIGHTS
 from trainwright.workload.meaning import meaningful
 from trainwright.workload.settings import SHARDED_OPTIMIZERS, Effect, Loader
 
@@ -36,6 +37,7 @@ for int4 (AWQ, GPTQ), and unpack nf4."""
 _OWN = "mxfp4"
 _EFFECTS: dict[tuple[str, str], Effect] = {("lora", "qlora"): Effect.NEARLY}
 """Frozen weights in 4 bits train the same adapters; any other change of task trains others."""
+SERVED = WEIGHTS["vllm"]
 Answer = tuple[Search, Timed, Report]
 
 SHARES_ASIDE = "advise.relax.shard-offload"
@@ -48,13 +50,14 @@ def relaxations(
 
     Of those that train differently, another model comes after all that keep the model.
 
-    A larger share of the GPU for a serving engine, shares of the weights or activations in system
-    memory, a fixed setting given up, weights in fewer bits or adapters instead of all weights,
-    experts in 4 bits, a shorter sequence, a smaller model of the family, a GPU with more memory: of
-    each the best.
+    An engine that splits layers over the GPUs, a larger share of the GPU for one, shares of the
+    weights or activations in system memory, a fixed setting given up, weights in fewer bits or
+    adapters instead of all weights, experts in 4 bits, a shorter sequence, a smaller model of the
+    family, a GPU with more memory: of each the best.
     ``wanted`` is asked before each kind, and ends the work.
     """
     steps = (
+        _by_engine,
         _larger_share,
         _shares_aside,
         _activations_aside,
@@ -205,6 +208,30 @@ def _aside(search: Search, moved: Plan, id: str, **values: Any) -> Iterator[Rela
         need = memory.host.value if memory.host is not None else 0.0
         change = Message.of(id, need=need, **values, **_cost(answer[2]))
         yield _way(change, moved, search, answer, Effect.SAME)
+
+
+def by_engine(plan: Plan, record: GpuRecord) -> Plan | None:
+    """Return a plan that names no engine as vLLM serves it; None where vLLM does not.
+
+    It needs Linux, and compute capability 7.0: vLLM, docs, Installation.
+    """
+    given, capability = plan.settings, record.compute_capability
+    if plan.workload.trains or given.engine is not None or plan.machine.system != "linux":
+        return None
+    if capability is None or capability < (7, 0) or given.quantization not in (None, *SERVED):
+        return None
+    settings = given.model_copy(update={"engine": "vllm"})
+    return plan.model_copy(update={"settings": settings})
+
+
+def _by_engine(search: Search) -> Iterator[Relaxation]:
+    """Yield the plan as an engine serves it, that splits its layers over several GPUs."""
+    if search.facts.settings.engine != "transformers":
+        return
+    plan = by_engine(search.plan, search.facts.machine.gpu.record)
+    if plan is not None and (answer := first(plan, search.sources)) is not None:
+        change = Message.of("advise.relax.engine", engine="vllm", **_cost(answer[2]))
+        yield _way(change, plan, search, answer, Effect.SAME)
 
 
 def _larger_share(search: Search) -> Iterator[Relaxation]:

@@ -1,11 +1,13 @@
-"""Nothing fits: what would do and was not compared, by the terms that are known."""
+"""What would do, or do better, and was not compared, by the terms that are known."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainwright.advise.search import Search
+from trainwright.advise.relax import by_engine
+from trainwright.advise.search import Search, first
 from trainwright.advise.space import Candidate
 from trainwright.messages import Message
+from trainwright.plan.report import Report
 from trainwright.plan.serving import NO_TENSOR_PARALLEL, TENSOR_PARALLEL
 from trainwright.workload.settings import SHARDED, SHARDED_OPTIMIZERS, Effect
 
@@ -18,6 +20,8 @@ _NAMED = ("precision", "optimizer", "micro_batch", "checkpointing")
 _LEFT = 0.25
 """Of the gradients where each weight is updated as soon as its own is there: the largest one's, an
 embedding's; assumed, Llama 3.1 8B's takes 7 % of the weights, Gemma 3 4B's 16 %."""
+_FASTER = 1.2
+"""Requests a second, against transformers': less is within the interval of both; assumed."""
 _WITH_EARLY_STEP = ("optimizer", "precision", "checkpointing", "cross_entropy", "allocator")
 
 
@@ -34,6 +38,20 @@ def uncompared(search: Search, *, shards: bool) -> Iterator[Message]:
     yield from _early_step(search)
     if search.plan.workload.adapts and '"_class_name"' in search.facts.config:
         yield Message.of("advise.known-ways.denoiser")
+
+
+def faster_engine(search: Search, report: Report) -> Iterator[Message]:
+    """Yield what vLLM would serve where the plan names no engine and transformers' generate does.
+
+    Nothing where that is hardly more.
+    """
+    own, plan = report.time.samples_per_second, None
+    if search.facts.settings.engine == "transformers":
+        plan = by_engine(search.plan, search.facts.machine.gpu.record)
+    answer = first(plan, search.sources) if plan is not None else None
+    rate = answer[2].time.samples_per_second if answer is not None else None
+    if rate is not None and own is not None and rate.value > _FASTER * own.value:
+        yield Message.of("advise.engine", engine="vllm", rate=rate.value, own=own.value)
 
 
 def _sharding(search: Search) -> Iterator[Message]:
