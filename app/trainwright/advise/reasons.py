@@ -428,6 +428,7 @@ def _by_rule(search: Search, report: Report) -> Iterator[Reason]:
     trains = search.plan.workload.trains
     if given.quantization is None:
         id = "nf4" if base.quantization == "nf4" else "none" if trains else "none-serving"
+        id = "ollama" if base.quantization == "q4_k_m" else id
         source = "Dettmers et al. 2023 (arXiv 2305.14314)"
         yield _reason("quantization", base.quantization, f"advise.quantization.{id}", source, None)
     if given.compile is None and not trains and not _by_engine(search):

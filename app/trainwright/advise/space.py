@@ -177,7 +177,7 @@ def _precisions(workload: Workload, record: GpuRecord) -> tuple[str, ...]:
     """
     best = best_precision(record)
     if not workload.trains:
-        return tuple(dict.fromkeys(("bf16" if best == "bf16-mixed" else best, "fp32")))
+        return tuple(dict.fromkeys((best.removesuffix("-mixed"), "fp32")))
     others: tuple[Precision, ...] = ("tf32", "fp32", "bf16")
     return tuple(dict.fromkeys((best, *(one for one in others if _runs(one, record)))))
 

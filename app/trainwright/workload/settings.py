@@ -151,7 +151,7 @@ class Settings(Frozen):
     ] = None
     """Default: bf16-mixed from compute capability 8.0 on (and on other makers' GPUs with bf16
     units), fp16-mixed on 7.x (and on Apple's first GPUs), else fp32. Inference, where no master
-    copy is kept: bf16 where training would take bf16-mixed."""
+    copy is kept: bf16 or fp16 where training would take it mixed."""
     quantization: Annotated[Quantization | None, Differs(nearly=_FEWER_BITS)] = None
     """Of frozen or served weights. Default: nf4 for qlora, q4_k_m for ollama, else none."""
     kv_cache: Annotated[KvCache | None, Differs(nearly=("fp8", "int8"))] = None
