@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 from trainwright import __version__
-from trainwright.catalog.parts import find_memory
 from trainwright.estimate import correction
 from trainwright.estimate.clock import Clock
 from trainwright.estimate.loader import host_of
@@ -232,17 +231,6 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
         yield machine.gpu.context.note
     if plan.workload.trains and settings.quantization == "int8":
         yield Message.of("plan.note.int8")
-    unchecked = _unchecked(plan.machine, machine)
-    if unchecked:
-        yield Message.of("plan.note.unchecked", parts=unchecked)
-
-
-def _unchecked(choice: MachineChoice, machine: Machine) -> list[str]:
-    """Return the parts that a plan names and the catalog lacks."""
-    unknown = [*(["cpu"] if choice.cpu and machine.processor is None else [])]
-    if any(find_memory(kit.id) is None for kit in choice.memory):
-        unknown.append("memory")
-    return [*unknown, *(["drives"] if None in machine.storage else [])]
 
 
 # Long: each verdict rests on those before it, which helpers would pass on by the dozen.
