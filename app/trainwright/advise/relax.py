@@ -223,12 +223,14 @@ def _aside(search: Search, moved: Plan, id: str, **values: Any) -> Iterator[Rela
 def by_engine(plan: Plan, record: GpuRecord) -> Plan | None:
     """Return a plan that names no engine as vLLM serves it; None where vLLM does not.
 
-    It needs Linux, and compute capability 7.0: vLLM, docs, Installation.
+    It needs Linux, and compute capability 7.0 or CDNA 2: vLLM, docs, Installation.
     """
-    given, capability = plan.settings, record.compute_capability
+    given = plan.settings
+    cdna = record.architecture.startswith(("CDNA 2", "CDNA 3", "CDNA 4"))
     if plan.workload.trains or given.engine is not None or plan.machine.system != "linux":
         return None
-    if capability is None or capability < (7, 0) or given.quantization not in (None, *SERVED):
+    runs = cdna or (record.compute_capability or (0, 0)) >= (7, 0)
+    if not runs or given.quantization not in (None, *SERVED):
         return None
     settings = given.model_copy(update={"engine": "vllm"})
     return plan.model_copy(update={"settings": settings})

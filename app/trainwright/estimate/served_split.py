@@ -22,6 +22,7 @@ README, May 2024."""
 SUM_S = 3.2e-5
 """Seconds of a small sum over NVLink, in an engine's own kernel. Fitted: what is left of a pass of
 Qwen2.5 32B and 72B in vLLM 0.6 on two and four A100 SXM (QwenLM/Qwen2.5, speed benchmark).
+Assumed of Infinity Fabric.
 TurboMind and TensorRT-LLM are kept out (``tests/accuracy/rows/serving.md``)."""
 
 
@@ -56,7 +57,7 @@ class Split:
         hidden = next(one.columns for one in self.model.matrices if one.role == "embedding")
         nbytes, passed = tokens * hidden * width, ring(self.gpus, self.link)
         large = passed.share * nbytes / passed.rate
-        own = self.link.path in ("nvlink", "bridge")  # elsewhere engines call NCCL
+        own = self.link.path in ("nvlink", "fabric", "bridge")  # elsewhere engines call NCCL
         each = SUM_S + large if own else passed.seconds(nbytes)
         return (2 * self.layers + 1) * each
 

@@ -9,6 +9,7 @@ from trainwright.estimate.served_split import degrees
 from trainwright.estimate.serving import Served
 from trainwright.machine.choice import MachineChoice
 from trainwright.machine.machine import Machine
+from trainwright.machine.peers import fabric_link
 from trainwright.messages import Message, UserError
 from trainwright.plan.serving import Serving, served_of
 from trainwright.profile.profile import Profile
@@ -62,9 +63,12 @@ def served_on(machine: Machine, settings: FullSettings, profile: Profile, config
 
 
 def _joining(machine: Machine, degree: int) -> Link:
-    """Return what joins the GPUs of a split layer; pairs lie on a bridge, where there are any."""
+    """Return what joins the GPUs of a split layer; of a mesh only the links between them count.
+
+    Pairs lie on a bridge, where there are any.
+    """
     gpu = machine.gpu
-    count = degree if gpu.bridged else machine.gpus_each
+    count = degree if gpu.bridged or fabric_link(gpu.record) else machine.gpus_each
     return link_between(
         gpu.record,
         count,
