@@ -14,7 +14,7 @@ from trainwright.advise.sharing import sharded
 from trainwright.advise.splitting import split, splittings
 from trainwright.advise.staging import WORTH_STAGES, staged, stagings
 from trainwright.advise.taking import with_settings
-from trainwright.advise.uncompared import SHARDING_HINTS, faster_engine, uncompared
+from trainwright.advise.uncompared import SHARDING_HINTS, by_vllm, uncompared
 from trainwright.advise.walk import Sources, Timed
 from trainwright.estimate import fp8
 from trainwright.estimate.optimizers import traced_as
@@ -89,7 +89,7 @@ def advise(
         nothing_fits=(),
         notes=(
             *(note for note in report.notes if note.id == WAITS),
-            *faster_engine(search, report),
+            *by_vllm(search, report),
             *_margin(search, first),
             *waiting.ways(search, best, report),
             *mistakes(search, best, report),

@@ -21,7 +21,7 @@ _LEFT = 0.25
 """Of the gradients where each weight is updated as soon as its own is there: the largest one's, an
 embedding's; assumed, Llama 3.1 8B's takes 7 % of the weights, Gemma 3 4B's 16 %."""
 _FASTER = 1.2
-"""Requests a second, against transformers': less is within the interval of both; assumed."""
+"""How many times as fast, against transformers: less is within the interval of both; assumed."""
 _WITH_EARLY_STEP = ("optimizer", "precision", "checkpointing", "cross_entropy", "allocator")
 
 
@@ -40,11 +40,17 @@ def uncompared(search: Search, *, shards: bool) -> Iterator[Message]:
         yield Message.of("advise.known-ways.denoiser")
 
 
-def faster_engine(search: Search, report: Report) -> Iterator[Message]:
-    """Yield what vLLM would serve where the plan names no engine and transformers' generate does.
+def by_vllm(search: Search, report: Report) -> Iterator[Message]:
+    """Yield what vLLM would gain where the plan leaves open what writes tokens.
 
-    Nothing where that is hardly more.
+    Nothing where that is hardly faster than transformers' generate.
     """
+    yield from _faster_engine(search, report)
+    yield from _faster_writer(search, report)
+
+
+def _faster_engine(search: Search, report: Report) -> Iterator[Message]:
+    """Yield the requests that vLLM would answer on the same GPUs."""
     own, plan = report.time.samples_per_second, None
     if search.facts.settings.engine == "transformers":
         plan = by_engine(search.plan, search.facts.machine.gpu.record)
@@ -52,6 +58,25 @@ def faster_engine(search: Search, report: Report) -> Iterator[Message]:
     rate = answer[2].time.samples_per_second if answer is not None else None
     if rate is not None and own is not None and rate.value > _FASTER * own.value:
         yield Message.of("advise.engine", engine="vllm", rate=rate.value, own=own.value)
+
+
+def _faster_writer(search: Search, report: Report) -> Iterator[Message]:
+    """Yield what a step takes whose answers a vLLM on the same GPUs writes, where that is less.
+
+    TRL has it in the same process (``use_vllm``), all the time or only while it writes.
+    """
+    plan, own = search.plan, report.time.step_seconds
+    open_ = plan.workload.writes is not None and plan.settings.generation is None
+    if not open_ or own is None or search.facts.settings.generation != "transformers":
+        return
+    for way in ("vllm", "vllm-sleep"):
+        settings = plan.settings.model_copy(update={"generation": way})
+        answer = first(plan.model_copy(update={"settings": settings}), search.sources)
+        step = answer[2].time.step_seconds if answer is not None else None
+        if step is not None and _FASTER * step.value < own.value:
+            values = {"generation": way, "step": step.value, "own": own.value}
+            yield Message.of("advise.generation", **values)
+            return
 
 
 def _sharding(search: Search) -> Iterator[Message]:

@@ -507,6 +507,25 @@ def test_where_an_objective_rules_sharding_out_its_need_is_said_before_a_purchas
 
 
 @pytest.mark.slow
+def test_answers_of_grpo_are_written_by_vllm_where_that_is_sooner():
+    """TRL, docs, Speeding Up Training: generation is often the bottleneck of online methods."""
+    asked = {"task": "full", "effective_batch": 64, "objective": "grpo"}
+    plan = Plan.model_validate({
+        "trainwright": 1,
+        "model": {"preset": "qwen-2.5-0.5b"},
+        "workload": asked | {"inputs": {"prompt_tokens": 256, "new_tokens": 1024}},
+        "machine": {"gpus": [{"id": "a100-80gb-sxm"}]},
+    })  # fmt: skip
+    store.trace(resolve(plan).spec)
+    (found,) = advise(plan, resolve(plan), top=1).first_notes
+    assert found.id == "advise.generation"
+    assert found.values["own"] > 1.2 * found.values["step"]
+    settled = plan.settings.model_copy(update={"generation": found.values["generation"]})
+    chosen = plan.model_copy(update={"settings": settled})
+    assert not advise(chosen, resolve(chosen), top=1).first_notes
+
+
+@pytest.mark.slow
 def test_a_mixture_whose_experts_are_layers_fits_where_stacked_ones_stay_in_16_bits():
     """46.7 billion parameters, half a byte each: QLoRA of Mixtral ran on cards of 48 GB (Hugging
     Face: blog, mixtral), with the transformers of then."""
