@@ -84,7 +84,7 @@ class Search:
         self._values = space.values(
             plan.settings,
             facts.settings,
-            plan.workload,
+            self._workload,
             facts.machine.gpu.record,
             facts.profile,
             facts.machine.gpu_count,

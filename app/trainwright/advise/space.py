@@ -12,7 +12,7 @@ from typing import Any
 
 from trainwright.catalog import GpuRecord, Precision, supports
 from trainwright.profile.profile import Profile
-from trainwright.workload import FullSettings, Settings, Workload
+from trainwright.workload import FullSettings, Inputs, Settings, Workload
 from trainwright.workload.defaults import OFFLOADED, best_precision, unsupported_precision
 from trainwright.workload.settings import (
     DIVIDED,
@@ -107,8 +107,8 @@ def values(
     """Return the values worth comparing for each key, whether the plan fixes it or not.
 
     All GPUs that the plan names are used where they can share the batch. Nothing is moved to a
-    system memory (``memory_bytes``) that is not known. An engine may split layers over ``splits``
-    GPUs.
+    system memory (``memory_bytes``) that is not known. ``workload`` has all its inputs. An engine
+    may split layers over ``splits`` GPUs.
     """
     trains = workload.trains
     layers = profile.blocks if trains and workload.task != "prefix" else 0
@@ -125,7 +125,7 @@ def values(
         "tensor_degree": (None, *splits) if splits else (base.tensor_degree,),
         "batch": tuple(batches(base, workload, 1)),
         "attention": ("sdpa", "eager") if profile.kernels and not engine else ("sdpa",),
-        "channels_last": (False, True) if _convolutional(profile) else (False,),
+        "channels_last": (False, True) if convolves_images(profile, workload.inputs) else (False,),
         "optimizer": ("adamw", "adamw-8bit", "adafactor") if trains else (base.optimizer,),
         "optimizer_in_backward": (False,),
         "optimizer_offload": ("none", "cpu") if moves else ("none",),
@@ -194,7 +194,10 @@ def _checkpointings(blocks: int) -> tuple[str, ...]:
     return ("none", *(f"every-{k}" for k in reversed(_EVERY) if k < blocks), "full")
 
 
-def _convolutional(profile: Profile) -> bool:
+def convolves_images(profile: Profile, inputs: Inputs) -> bool:
+    """Return whether images are convolved: convolutions over time have no layout to choose."""
+    if inputs.image_size is None:
+        return False
     return any("convolution" in name for name in profile.ops.name)
 
 

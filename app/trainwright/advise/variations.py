@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from trainwright.advise.space import convolves_images
 from trainwright.estimate.pipeline import BITS_PER_PIXEL, RESIZED
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts
@@ -137,12 +138,8 @@ def _kernels(facts: Facts) -> Iterator[Variation]:
         yield _setting("attention", {"settings.attention": "sdpa"}, value="sdpa")
     if not settings.compile:
         yield _setting("compile", {"settings.compile": True})
-    if not settings.channels_last and _convolves(facts):
+    if not settings.channels_last and convolves_images(facts.profile, facts.inputs):
         yield _setting("channels-last", {"settings.channels_last": True})
-
-
-def _convolves(facts: Facts) -> bool:
-    return any("convolution" in name for name in facts.profile.ops.name)
 
 
 def power_limit(facts: Facts) -> int | None:

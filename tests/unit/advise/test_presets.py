@@ -647,6 +647,14 @@ def test_convolutions_are_compared_in_channels_last():
     assert True in compared or wanted["channels_last"].spec.channels_last
 
 
+def test_convolutions_over_time_have_no_layout_to_choose():
+    """torch.channels_last is a layout of four dimensions: Whisper's convolutions have three."""
+    plan = planned("whisper-tiny", "full", "rtx-4070", 16, {}, {})
+    advice = advise(plan, resolve(plan), top=3)
+    assert not any(choice.settings.channels_last for choice in advice.choices)
+    assert "channels_last" not in [one.setting for one in advice.choices[0].reasons]
+
+
 def test_advice_for_an_engine_says_who_waits_and_nothing_of_a_loss_or_of_pytorch_s_kernels():
     plan = Plan.model_validate({
         "trainwright": 1,
