@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 from trainwright.catalog import find_gpu
 from trainwright.data import resources
 from trainwright.estimate import kv, weights
+from trainwright.estimate.communication import link_between
 from trainwright.estimate.engines import ENGINES
+from trainwright.estimate.served_split import tensor_split
 from trainwright.estimate.serving_pass import (
     Load,
     ServingCalibration,
@@ -23,8 +26,22 @@ from trainwright.estimate.serving_pass import (
 from trainwright.profile.presets import presets
 
 HERE = Path(__file__).parent
-PARAMETERS = {"llama-2-7b": 6_738_415_616, "llama-2-13b": 13_015_864_320}
-"""As Llama 2's model cards count them."""
+PARAMETERS = {
+    **{"llama-2-7b": 6_738_415_616, "llama-2-13b": 13_015_864_320, "llama-2-70b": 68_976_648_192},
+    "qwen-2.5-72b": 72_706_203_648,
+}
+"""As their model cards count them."""
+_LIKE: dict[str, tuple[str, dict[str, int]]] = {
+    "llama-2-70b": ("llama-3.1-70b", {"vocab_size": 32000}),
+    "qwen-2.5-72b": (
+        "qwen-2.5-32b",
+        {
+            **{"hidden_size": 8192, "intermediate_size": 29568, "num_hidden_layers": 80},
+            **{"num_attention_heads": 64, "num_key_value_heads": 8, "vocab_size": 152064},
+        },
+    ),
+}
+"""Configurations that differ from a preset's in sizes alone, as their own config.json says."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +58,7 @@ class Row:
     new: int
     seconds: float
     excluded: str
+    gpus: int = 1
 
     @property
     def held_out(self) -> bool:
@@ -54,7 +72,7 @@ class Row:
 
 @cache
 def rows() -> tuple[Row, ...]:
-    numbers = {"requests": int, "prompt": int, "new": int, "seconds": float}
+    numbers = {"requests": int, "prompt": int, "new": int, "seconds": float, "gpus": int}
     with (HERE / "rows" / "serving.csv").open(encoding="utf-8", newline="") as file:
         return tuple(
             Row(**{name: numbers.get(name, str)(line[name]) for name in Row.__annotations__})
@@ -64,12 +82,21 @@ def rows() -> tuple[Row, ...]:
 
 @cache
 def architecture(name: str) -> tuple[weights.Inventory, kv.CacheShape]:
+    if name in _LIKE:
+        preset, sizes = _LIKE[name]
+        path, parameters = resources("presets", preset, "config.json"), PARAMETERS[name]
+        return _read(json.loads(path.read_text(encoding="utf-8")) | sizes, parameters, name)
     if name in PARAMETERS:
         path, parameters = HERE / "models" / f"{name}.json", PARAMETERS[name]
     else:
         path = resources("presets", name, "config.json")
         parameters = presets()[name].parameters
-    config = json.loads(path.read_text(encoding="utf-8"))
+    return _read(json.loads(path.read_text(encoding="utf-8")), parameters, name)
+
+
+def _read(
+    config: dict[str, Any], parameters: int, name: str
+) -> tuple[weights.Inventory, kv.CacheShape]:
     model, shape = weights.inventory(config, parameters), kv.read(config)
     assert model is not None, name
     assert shape is not None, name
@@ -86,7 +113,12 @@ def model_of(row: Row) -> ServingModel:
     inventory, shape = architecture(row.config)
     engine, record = ENGINES[row.engine], find_gpu(row.gpu).record
     dtype = "fp8" if row.engine == "tensorrt-llm" and row.weights == "fp8" else row.precision
-    return serving_model(inventory, shape, engine, record, format=row.weights, dtype=dtype)
+    split, parts = None, (row.gpus, inventory, shape, row.weights)
+    if row.gpus > 1:
+        split = tensor_split(*parts, None, width=2, link=link_between(record, 8))
+    return serving_model(
+        *(inventory, shape, engine, record), format=row.weights, dtype=dtype, split=split
+    )
 
 
 def predicted(row: Row, known: ServingCalibration | None = None) -> float:
@@ -112,4 +144,13 @@ def predicted(row: Row, known: ServingCalibration | None = None) -> float:
 
 def compared() -> Iterator[Row]:
     """Rows that an engine's passes answer; transformers' are compared through its trace."""
+    return (row for row in _answered() if row.gpus == 1)
+
+
+def split() -> Iterator[Row]:
+    """Rows of tensor parallelism: no constant of one GPU is fitted on them."""
+    return (row for row in _answered() if row.gpus > 1)
+
+
+def _answered() -> Iterator[Row]:
     return (row for row in rows() if not row.excluded and row.engine != "transformers")

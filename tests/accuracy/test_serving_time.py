@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from serving_rows import Row, architecture, compared, model_of, predicted, rows
+from serving_rows import Row, architecture, compared, model_of, predicted, rows, split
 
 from trainwright.catalog import find_gpu
 from trainwright.estimate.serving_pass import calibration
@@ -87,6 +87,23 @@ def test_medians_hold() -> None:
     others = [off(row) for row in UNSEEN if row.gpu != "h20-96gb"]
     assert median(others) <= 0.14
     assert median(h20) <= 0.25
+
+
+def test_layers_split_over_gpus_take_what_was_measured(capsys: Any) -> None:
+    """Llama 2 70B and Qwen2.5 on two and four A100 and H100; one publisher is fitted on."""
+    fitted = [row for row in split() if row.publisher == "QwenLM/Qwen2.5"]
+    others = [row for row in split() if row not in fitted]
+    with capsys.disabled():
+        print()
+        for title, chosen in (("of the sum's fit", fitted), ("kept out", others)):
+            errors = list(map(off, chosen))
+            print(
+                f"  tensor parallelism {title}: {len(chosen)} rows, median {median(errors):.1%},"
+                f" 90th percentile {p90(errors):.1%}"
+            )
+    assert median(map(off, fitted)) <= 0.05
+    assert median(map(off, others)) <= 0.08
+    assert sum(map(within, others)) >= 0.9 * len(others)
 
 
 def test_rule_of_thumb_is_beaten() -> None:

@@ -253,7 +253,7 @@ def report(plan: Plan, facts: Facts, scale: float) -> Report:
         fits = memory.device_used_p95.value <= limit * 0.98
         verdict = Verdict.FITS if fits else Verdict.TIGHT
     notes = (
-        Message.of("plan.note.unchecked", parts="Pro WS X570-ACE"),
+        Message.of("plan.note.mixed-gpus", gpu="Pro WS X570-ACE"),
         Message.of("plan.note.assumption", question="item = 0.5", times=2),
     )
     return Report(verdict, memory, _time(plan, facts), facts.settings, notes)
@@ -494,7 +494,7 @@ def advice(plan: Plan, facts: Facts, evaluate: Callable[[Plan, Facts], Report]) 
         choices=tuple(choices),
         pareto=points if choices else (),
         nothing_fits=() if choices else (relaxed,),
-        notes=(Message.of("plan.note.unchecked", parts="Pro WS X570-ACE"),),
+        notes=(Message.of("plan.note.mixed-gpus", gpu="Pro WS X570-ACE"),),
         considered=512,
         short_by_bytes=None if choices else 2.1 * GIB,
     )

@@ -84,6 +84,7 @@ class Relaxation:
 
 BETTER = (
     *("advise.fewer-nodes", "advise.early-step", "advise.sharding", "advise.worth-compiling"),
+    *("advise.engine", "advise.generation"),
     TENSOR_PARALLEL,
 )
 """How the ids of the notes begin that people should read first."""

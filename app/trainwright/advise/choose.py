@@ -9,13 +9,13 @@ from trainwright.advise import experts, learning_rate, loading, pareto, relax, s
 from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, untimed_reasons, worth_compiling
-from trainwright.advise.search import Search, Sources
+from trainwright.advise.search import Search
 from trainwright.advise.sharing import sharded
 from trainwright.advise.splitting import split, splittings
 from trainwright.advise.staging import WORTH_STAGES, staged, stagings
 from trainwright.advise.taking import with_settings
-from trainwright.advise.uncompared import SHARDING_HINTS, uncompared
-from trainwright.advise.walk import Timed
+from trainwright.advise.uncompared import SHARDING_HINTS, by_vllm, uncompared
+from trainwright.advise.walk import Sources, Timed
 from trainwright.estimate import fp8
 from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
@@ -89,6 +89,7 @@ def advise(
         nothing_fits=(),
         notes=(
             *(note for note in report.notes if note.id == WAITS),
+            *by_vllm(search, report),
             *_margin(search, first),
             *waiting.ways(search, best, report),
             *mistakes(search, best, report),

@@ -10,7 +10,7 @@ from functools import partial
 from trainwright.advise import relax
 from trainwright.advise.advice import Choice, Relaxation
 from trainwright.advise.choose import advise, at_hand, make_it_fit, ways_out
-from trainwright.advise.search import Sources
+from trainwright.advise.walk import Sources
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
 from trainwright.plan.profiles import nearest, stored

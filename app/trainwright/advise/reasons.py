@@ -7,7 +7,7 @@ from typing import Any
 from trainwright.advise import space
 from trainwright.advise.advice import Reason
 from trainwright.advise.search import Search
-from trainwright.advise.sharing import SHARDING_SOURCE, alternative, faster_shares, shares
+from trainwright.advise.sharing import SHARDING_SOURCE, alternative, faster_shares, served, shares
 from trainwright.advise.space import Candidate
 from trainwright.advise.walk import Timed
 from trainwright.catalog import GpuRecord
@@ -157,6 +157,10 @@ def _shard_degree(search: Search, best: Timed, _report: Report) -> Iterator[Reas
     yield _reason(
         "shard_degree", own or gpus, f"advise.shard-degree.{id}", SHARDING_SOURCE, None, **values
     )
+
+
+def _tensor_degree(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    yield from served(search, best)
 
 
 def _batch(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
@@ -377,6 +381,7 @@ _SEARCHED = {
     "precision": _precision,
     "strategy": _strategy,
     "shard_degree": _shard_degree,
+    "tensor_degree": _tensor_degree,
     "batch": _batch,
     "checkpointing": _checkpointing,
     "optimizer": _optimizer,
@@ -424,9 +429,10 @@ def _by_rule(search: Search, report: Report) -> Iterator[Reason]:
     trains = search.plan.workload.trains
     if given.quantization is None:
         id = "nf4" if base.quantization == "nf4" else "none" if trains else "none-serving"
+        id = "ollama" if base.quantization == "q4_k_m" else id
         source = "Dettmers et al. 2023 (arXiv 2305.14314)"
         yield _reason("quantization", base.quantization, f"advise.quantization.{id}", source, None)
-    if given.compile is None and not trains:
+    if given.compile is None and not trains and not _by_engine(search):
         yield _reason("compile", base.compile, "advise.compile.serving", COMPILING, None)
     if trains:
         yield from _loader(search, report)

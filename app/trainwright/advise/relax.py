@@ -1,6 +1,6 @@
 """Nothing fits: changes of what was asked for after which something does, each confirmed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from math import inf
 from typing import Any
@@ -16,18 +16,27 @@ from trainwright.catalog import GpuRecord
 from trainwright.catalog.precision import peak_flops
 from trainwright.catalog.query import list_gpus
 from trainwright.estimate.engines import ENGINES
+from trainwright.machine.machine import Machine
+from trainwright.machine.network import Network, NetworkKind
+from trainwright.machine.peers import has_board_nvlink
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
 from trainwright.profile.presets import presets
 from trainwright.workload import FullSettings, ModelSource
+from trainwright.workload.engines import WEIGHTS
 from trainwright.workload.meaning import meaningful
-from trainwright.workload.settings import SHARDED_OPTIMIZERS, Effect, Loader
+from trainwright.workload.settings import SHARDED_OPTIMIZERS, WEIGHTS_SHARED, Effect, Loader
 
 _NEXT_TASK = {"pretrain": "lora", "full": "lora", "lora": "qlora"}
 _STEP = 128
 """Tokens; kernels pad lengths to multiples of it."""
-_GPUS_TRIED = 3
+_GPUS_TRIED = 4
+_MORE = 1.1
+"""Memory of the next GPU that is tried, against the one before; assumed."""
+_NODES_TRIED = (2, 4, 8)
+_JOINED_BY: NetworkKind = "infiniband-ndr"
+"""What joins servers of which the plan names one; assumed, as in DGX H100's reference design."""
 _TRIED = 3
 """Ways of one kind that are looked at for one with headroom; assumed: each is a search."""
 _FEWER_BITS = ("fp8", "int8", "int4", "nf4", "q8_0", "q6_k", "q4_k_m")
@@ -36,6 +45,7 @@ for int4 (AWQ, GPTQ), and unpack nf4."""
 _OWN = "mxfp4"
 _EFFECTS: dict[tuple[str, str], Effect] = {("lora", "qlora"): Effect.NEARLY}
 """Frozen weights in 4 bits train the same adapters; any other change of task trains others."""
+SERVED = WEIGHTS["vllm"]
 Answer = tuple[Search, Timed, Report]
 
 SHARES_ASIDE = "advise.relax.shard-offload"
@@ -48,13 +58,14 @@ def relaxations(
 
     Of those that train differently, another model comes after all that keep the model.
 
-    A larger share of the GPU for a serving engine, shares of the weights or activations in system
-    memory, a fixed setting given up, weights in fewer bits or adapters instead of all weights,
-    experts in 4 bits, a shorter sequence, a smaller model of the family, a GPU with more memory: of
-    each the best.
+    An engine that splits layers over the GPUs, a larger share of the GPU for one, shares of the
+    weights or activations in system memory, a fixed setting given up, weights in fewer bits or
+    adapters instead of all weights, experts in 4 bits, a shorter sequence, a smaller model of the
+    family, more of the same computers, a GPU with more memory: of each the best.
     ``wanted`` is asked before each kind, and ends the work.
     """
     steps = (
+        _by_engine,
         _larger_share,
         _shares_aside,
         _activations_aside,
@@ -64,6 +75,7 @@ def relaxations(
         _experts_apart,
         _shorter,
         _smaller_preset,
+        _more_nodes,
         _bigger_gpu,
     )
     found = [way for step in steps if wanted() for way in _best_of(step(search))]
@@ -132,6 +144,7 @@ def _by_key(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _different(name: str, old: Any, new: Any) -> dict[str, Any]:
+    old = {} if old is None and isinstance(new, dict) else old
     if isinstance(old, dict) and isinstance(new, dict):
         keys = dict.fromkeys((*old, *new))
         each = (_different(f"{name}.{key}", old.get(key), new.get(key)) for key in keys)
@@ -205,6 +218,32 @@ def _aside(search: Search, moved: Plan, id: str, **values: Any) -> Iterator[Rela
         need = memory.host.value if memory.host is not None else 0.0
         change = Message.of(id, need=need, **values, **_cost(answer[2]))
         yield _way(change, moved, search, answer, Effect.SAME)
+
+
+def by_engine(plan: Plan, record: GpuRecord) -> Plan | None:
+    """Return a plan that names no engine as vLLM serves it; None where vLLM does not.
+
+    It needs Linux, and compute capability 7.0 or CDNA 2: vLLM, docs, Installation.
+    """
+    given = plan.settings
+    cdna = record.architecture.startswith(("CDNA 2", "CDNA 3", "CDNA 4"))
+    if plan.workload.trains or given.engine is not None or plan.machine.system != "linux":
+        return None
+    runs = cdna or (record.compute_capability or (0, 0)) >= (7, 0)
+    if not runs or given.quantization not in (None, *SERVED):
+        return None
+    settings = given.model_copy(update={"engine": "vllm"})
+    return plan.model_copy(update={"settings": settings})
+
+
+def _by_engine(search: Search) -> Iterator[Relaxation]:
+    """Yield the plan as an engine serves it, that splits its layers over several GPUs."""
+    if search.facts.settings.engine != "transformers":
+        return
+    plan = by_engine(search.plan, search.facts.machine.gpu.record)
+    if plan is not None and (answer := first(plan, search.sources)) is not None:
+        change = Message.of("advise.relax.engine", engine="vllm", **_cost(answer[2]))
+        yield _way(change, plan, search, answer, Effect.SAME)
 
 
 def _larger_share(search: Search) -> Iterator[Relaxation]:
@@ -371,8 +410,38 @@ def _smaller_preset(search: Search) -> Iterator[Relaxation]:
             yield _way(change, plan, search, answer, Effect.DIFFERENT)
 
 
+def _more_nodes(search: Search) -> Iterator[Relaxation]:
+    """Yield the fewest of the same servers whose GPUs hold the shares, as InfiniBand joins them."""
+    plan, machine = search.plan, search.facts.machine
+    shared = plan if plan.settings.strategy in WEIGHTS_SHARED else sharding(plan)
+    if shared is None or not has_board_nvlink(machine.gpu.record):
+        return
+    for times in _NODES_TRIED:
+        nodes, network = times * machine.nodes, _joining(machine)
+        choice = shared.machine.model_copy(update={"nodes": nodes, "network": network})
+        more = shared.model_copy(update={"machine": choice})
+        if (answer := first(more, search.sources)) is not None:
+            gpus = nodes * machine.gpus_each
+            values = {"nodes": nodes, "gpus": gpus, "network": network.kind, **_cost(answer[2])}
+            change = Message.of("advise.relax.nodes", **values)
+            way = _way(change, more, search, answer, Effect.SAME, buys=True)
+            if way.effect is Effect.SAME:
+                yield way
+
+
+def _joining(machine: Machine) -> Network:
+    """Return what joins more of the same computers: their own network, or one that is assumed."""
+    rented = machine.cloud.network if machine.cloud is not None else None
+    if machine.network is None and rented is not None:
+        return Network.model_validate(rented.model_dump())
+    return machine.network or Network(kind=_JOINED_BY)
+
+
 def _bigger_gpu(search: Search) -> Iterator[Relaxation]:
-    """Yield the smallest GPU of the catalog that fits, of the same maker, the same kind first."""
+    """Yield the smallest GPU of the catalog that fits, of the same maker, the same kind first.
+
+    Those that change the training come last.
+    """
     short, machine = shortage(search), search.facts.machine
     if short is None:
         return
@@ -390,7 +459,8 @@ def _bigger_gpu(search: Search) -> Iterator[Relaxation]:
         return record.memory_bytes.value, other, -round(_speed(record), -12), record.id
 
     records.sort(key=order)
-    for record in records[:_GPUS_TRIED]:
+    others = list[Relaxation]()
+    for record in islice(_steps_of_memory(records), _GPUS_TRIED):
         gpu = GpuChoice(id=record.id, count=machine.gpu_count)
         choice = search.plan.machine.model_copy(update={"gpus": (gpu,)})
         if choice.local:  # what was read of this computer says no other card
@@ -398,7 +468,21 @@ def _bigger_gpu(search: Search) -> Iterator[Relaxation]:
         plan = search.plan.model_copy(update={"machine": choice})
         if (answer := first(plan, search.sources)) is not None:
             change = Message.of("advise.relax.gpu", gpu=record.name, **_cost(answer[2]))
-            yield _way(change, plan, search, answer, Effect.SAME, buys=True)
+            way = _way(change, plan, search, answer, Effect.SAME, buys=True)
+            if way.effect is Effect.SAME:
+                yield way
+            else:
+                others.append(way)
+    yield from others
+
+
+def _steps_of_memory(records: Iterable[GpuRecord]) -> Iterator[GpuRecord]:
+    """Yield the first of the records of each size, that is clearly more than the one before."""
+    last = 0.0
+    for record in records:
+        if record.memory_bytes.value >= _MORE * last:
+            yield record
+            last = record.memory_bytes.value
 
 
 def _speed(record: GpuRecord) -> float:

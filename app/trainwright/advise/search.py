@@ -9,8 +9,8 @@ is at least as fast.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from trainwright.advise import space, structure
 from trainwright.advise.space import Candidate, Space
-from trainwright.advise.walk import Timed, Walk
+from trainwright.advise.walk import Sources, Timed, Walk
 from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.clock import Clock
 from trainwright.estimate.loader import host_of
@@ -31,7 +31,7 @@ from trainwright.estimate.serving import Served
 from trainwright.estimate.unrolled import refusal
 from trainwright.messages import UserError
 from trainwright.plan.effective import completed_with
-from trainwright.plan.evaluate import Facts, evaluate, runs_out, served_in, written_in
+from trainwright.plan.evaluate import Facts, evaluate, runs_out, served_in, splits_of, written_in
 from trainwright.plan.report import HEADROOM, Report
 from trainwright.plan.schema import Plan
 from trainwright.profile.expand import model_bytes
@@ -50,16 +50,6 @@ _FOLLOWING = FullSettings.model_fields.keys() - {
     *("micro_batch", "accumulation", *Loader.model_fields),
 }
 """Settings that are not searched, less those of the loader, which follow from a choice."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where the search finds profiles and other plans' facts; neither ever traces."""
-
-    find: Callable[[Plan, Facts, FullSettings], Profile | None]
-    """Settings -> the profile of their structure, or None where it is not at hand."""
-    resolve: Callable[[Plan], Facts | None]
-    """Plan -> its facts; None where it cannot be, or would have to be traced."""
 
 
 # Long: what one step works out, the others look up.
@@ -94,12 +84,13 @@ class Search:
         self._values = space.values(
             plan.settings,
             facts.settings,
-            plan.workload,
+            self._workload,
             facts.machine.gpu.record,
             facts.profile,
             facts.machine.gpu_count,
             facts.machine.memory_bytes,
             facts.machine.nodes,
+            splits_of(plan, facts),
         )
         self.obedient = Walk(self, self._space(self.held))
         """Candidates that keep to what the plan fixes and may fit, best first."""
@@ -365,7 +356,7 @@ class Search:
 
     def _model_bytes(self, candidate: Candidate) -> float:
         """Return what the model itself takes at least."""
-        key = ("model", *self._traced(candidate))
+        key = ("model", *self._traced(candidate), candidate.tensor_degree)
         if key not in self._peaks:
             profile = self.profile(candidate)
             assert profile is not None, "only candidates with a profile are timed"
@@ -446,12 +437,21 @@ class Search:
         if key not in self._seconds:
             self._seconds[key] = None
             if structure.answers(profile, candidate, self.sequence):
-                clock, settings = self.clock(candidate), self.settings(candidate)
-                micro = candidate.micro_batch
-                refused = refusal(profile, clock, settings, micro)
-                seconds = clock.terms(profile, settings, micro).step
-                self._seconds[key] = seconds if refused is None else math.inf
+                engine = self.facts.settings.engine != "transformers"
+                timed = self._round if engine else self._step
+                self._seconds[key] = timed(candidate, profile)
         return self._seconds[key]
+
+    def _step(self, candidate: Candidate, profile: Profile) -> float:
+        clock, settings = self.clock(candidate), self.settings(candidate)
+        if refusal(profile, clock, settings, candidate.micro_batch) is not None:
+            return math.inf
+        return clock.terms(profile, settings, candidate.micro_batch).step
+
+    def _round(self, candidate: Candidate, _profile: Profile) -> float:
+        """Return the seconds in which an engine answers all requests, those that wait too."""
+        rate = self.report(candidate).time.samples_per_second
+        return math.inf if rate is None else candidate.micro_batch / rate.value
 
     def clock(self, candidate: Candidate) -> Clock:
         """Return the clock for as many GPUs as the candidate uses."""

@@ -1,4 +1,4 @@
-"""Why weights are shared out over the GPUs, or whole on each, and what the other would gain."""
+"""Why weights or layers are shared out over the GPUs, or whole on each, and what others gain."""
 
 from collections.abc import Iterator
 from itertools import islice, takewhile
@@ -8,6 +8,7 @@ from trainwright.advise.search import Search
 from trainwright.advise.walk import Timed
 from trainwright.messages import Message
 
+SERVING_SOURCE = "vLLM: docs, Parallelism and Scaling; estimate"
 SHARDING_SOURCE = "torch: docs, torch.distributed.fsdp.fully_shard"
 _TRIES = 3
 """Replays spent on what else would fit."""
@@ -53,3 +54,25 @@ def alternative(search: Search, best: Timed, **held: object) -> Timed | None:
     within = search.holding(**held).within(chosen.effect)
     alike = takewhile(lambda one: one.candidate.departs <= chosen.departs, within)
     return next((one for one, _ in search.confirmed(islice(alike, _TRIES))), None)
+
+
+def served(search: Search, best: Timed) -> Iterator[Reason]:
+    """Yield why an engine splits each layer over so many GPUs, or none, with the next best's rate.
+
+    Nothing where the GPUs leave no choice.
+    """
+    own, known = best.candidate.tensor_degree, search.obedient.space.open["tensor_degree"]
+    if len(known) < 2 or search.plan.workload.trains:
+        return
+    others = (search.alike(best.candidate, tensor_degree=one) for one in known if one != own)
+    ranked = sorted(filter(None, others), key=lambda one: one.seconds)
+    rival = next(iter(search.confirmed(ranked)), None)
+    ending = "copies" if own is None else "split" if rival is not None else "fits"
+    values: dict[str, object] = {"engine": search.facts.settings.engine, "degree": own or 1}
+    if rival is not None:
+        values |= {"other": rival[0].candidate.tensor_degree or 1}
+        values |= {"more": rival[0].seconds / best.seconds - 1}
+    if own is None and rival is None:
+        return
+    because = Message.of(f"advise.tensor-served.{ending}", **values)
+    yield Reason("tensor_degree", own or 1, because, SERVING_SOURCE)

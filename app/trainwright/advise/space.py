@@ -12,7 +12,7 @@ from typing import Any
 
 from trainwright.catalog import GpuRecord, Precision, supports
 from trainwright.profile.profile import Profile
-from trainwright.workload import FullSettings, Settings, Workload
+from trainwright.workload import FullSettings, Inputs, Settings, Workload
 from trainwright.workload.defaults import OFFLOADED, best_precision, unsupported_precision
 from trainwright.workload.settings import (
     DIVIDED,
@@ -23,7 +23,7 @@ from trainwright.workload.settings import (
 )
 
 ROOTS = (
-    *("precision", "strategy", "shard_degree", "attention", "channels_last"),
+    *("precision", "strategy", "shard_degree", "tensor_degree", "attention", "channels_last"),
     *("optimizer", "optimizer_in_backward", "optimizer_offload"),
 )
 """Keys whose values may be faster or slower than one another."""
@@ -60,6 +60,8 @@ class Candidate:
     activation_offload: bool = False
     optimizer_in_backward: bool = False
     optimizer_offload: str = "none"
+    tensor_degree: int | None = None
+    """Searched of served models; of training the plan's own."""
     surprise: int = field(default=0, compare=False)
     """How far from what the plan has now: ties go to the smaller."""
     effect: Effect = field(default=Effect.SAME, compare=False)
@@ -81,7 +83,7 @@ class Candidate:
             for name in ("micro_batch", "accumulation", *KEYS)
             if name != "batch"
         }
-        if self.strategy != "fsdp2":
+        if self.strategy not in ("fsdp2", "single"):  # single: served, or one GPU
             searched["tensor_degree"] = None
         if self.strategy != "pp":
             searched["pipeline_stages"] = None
@@ -100,11 +102,13 @@ def values(
     gpu_count: int,
     memory_bytes: int | None,
     nodes: int = 1,
+    splits: Sequence[int] = (),
 ) -> Values:
     """Return the values worth comparing for each key, whether the plan fixes it or not.
 
     All GPUs that the plan names are used where they can share the batch. Nothing is moved to a
-    system memory (``memory_bytes``) that is not known.
+    system memory (``memory_bytes``) that is not known. ``workload`` has all its inputs. An engine
+    may split layers over ``splits`` GPUs.
     """
     trains = workload.trains
     layers = profile.blocks if trains and workload.task != "prefix" else 0
@@ -112,14 +116,16 @@ def values(
     shares = gpu_count > 1 and trains and whole % base.ranks_of(gpu_count) == 0
     nvidia = record.vendor == "NVIDIA"
     moves = nvidia and trains and memory_bytes is not None
+    engine = not trains and base.engine != "transformers"  # its kernels are its own
     strategies, staged = _strategies(workload, base), base.pipeline_stages is not None
     found: dict[str, tuple[Any, ...]] = {
-        "precision": _precisions(workload, record),
+        "precision": _precisions(workload, record)[: 1 if engine else None],
         "strategy": strategies if shares else ("single",),
         "shard_degree": _degrees(strategies, base, gpu_count, nodes),
+        "tensor_degree": (None, *splits) if splits else (base.tensor_degree,),
         "batch": tuple(batches(base, workload, 1)),
-        "attention": ("sdpa", "eager") if profile.kernels else ("sdpa",),
-        "channels_last": (False, True) if _convolutional(profile) else (False,),
+        "attention": ("sdpa", "eager") if profile.kernels and not engine else ("sdpa",),
+        "channels_last": (False, True) if convolves_images(profile, workload.inputs) else (False,),
         "optimizer": ("adamw", "adamw-8bit", "adafactor") if trains else (base.optimizer,),
         "optimizer_in_backward": (False,),
         "optimizer_offload": ("none", "cpu") if moves else ("none",),
@@ -171,7 +177,7 @@ def _precisions(workload: Workload, record: GpuRecord) -> tuple[str, ...]:
     """
     best = best_precision(record)
     if not workload.trains:
-        return tuple(dict.fromkeys(("bf16" if best == "bf16-mixed" else best, "fp32")))
+        return tuple(dict.fromkeys((best.removesuffix("-mixed"), "fp32")))
     others: tuple[Precision, ...] = ("tf32", "fp32", "bf16")
     return tuple(dict.fromkeys((best, *(one for one in others if _runs(one, record)))))
 
@@ -188,7 +194,10 @@ def _checkpointings(blocks: int) -> tuple[str, ...]:
     return ("none", *(f"every-{k}" for k in reversed(_EVERY) if k < blocks), "full")
 
 
-def _convolutional(profile: Profile) -> bool:
+def convolves_images(profile: Profile, inputs: Inputs) -> bool:
+    """Return whether images are convolved: convolutions over time have no layout to choose."""
+    if inputs.image_size is None:
+        return False
     return any("convolution" in name for name in profile.ops.name)
 
 

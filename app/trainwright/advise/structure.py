@@ -48,7 +48,7 @@ def layout(candidate: Candidate) -> tuple[object, ...]:
         *structure(candidate),
         *(candidate.checkpointing, candidate.activation_offload),
         *(candidate.optimizer, candidate.optimizer_offload),
-        *(candidate.strategy, candidate.shard_degree),
+        *(candidate.strategy, candidate.shard_degree, candidate.tensor_degree),
         min(candidate.accumulation, 2),
     )
 
@@ -59,7 +59,7 @@ def work(candidate: Candidate) -> tuple[object, ...]:
         *(candidate.micro_batch, candidate.accumulation),
         *(candidate.checkpointing, candidate.activation_offload),
         *(candidate.optimizer, candidate.optimizer_offload),
-        *(candidate.strategy, candidate.shard_degree),
+        *(candidate.strategy, candidate.shard_degree, candidate.tensor_degree),
     )
 
 

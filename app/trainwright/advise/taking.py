@@ -31,7 +31,8 @@ def with_settings(plan: Plan, taken: FullSettings, reasons: Iterable[Reason] = (
     """Return the plan with complete settings chosen for its open keys; fixed ones stay."""
     known = {reason.setting: reason for reason in reasons}
     found = {}
-    names = _ALWAYS if not plan.workload.trains else (*_ALWAYS, *_TRAINING, *_UNUSUAL)
+    more = (*_TRAINING, *_UNUSUAL) if plan.workload.trains else ("tensor_degree",)
+    names = (*_ALWAYS, *more)
     for name in names:
         value = getattr(taken, name)
         if getattr(plan.settings, name) is None and _UNUSUAL.get(name) != value:

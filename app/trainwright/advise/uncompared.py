@@ -1,11 +1,13 @@
-"""Nothing fits: what would do and was not compared, by the terms that are known."""
+"""What would do, or do better, and was not compared, by the terms that are known."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainwright.advise.search import Search
+from trainwright.advise.relax import by_engine
+from trainwright.advise.search import Search, first
 from trainwright.advise.space import Candidate
 from trainwright.messages import Message
+from trainwright.plan.report import Report
 from trainwright.plan.serving import NO_TENSOR_PARALLEL, TENSOR_PARALLEL
 from trainwright.workload.settings import SHARDED, SHARDED_OPTIMIZERS, Effect
 
@@ -18,6 +20,8 @@ _NAMED = ("precision", "optimizer", "micro_batch", "checkpointing")
 _LEFT = 0.25
 """Of the gradients where each weight is updated as soon as its own is there: the largest one's, an
 embedding's; assumed, Llama 3.1 8B's takes 7 % of the weights, Gemma 3 4B's 16 %."""
+_FASTER = 1.2
+"""How many times as fast, against transformers: less is within the interval of both; assumed."""
 _WITH_EARLY_STEP = ("optimizer", "precision", "checkpointing", "cross_entropy", "allocator")
 
 
@@ -34,6 +38,45 @@ def uncompared(search: Search, *, shards: bool) -> Iterator[Message]:
     yield from _early_step(search)
     if search.plan.workload.adapts and '"_class_name"' in search.facts.config:
         yield Message.of("advise.known-ways.denoiser")
+
+
+def by_vllm(search: Search, report: Report) -> Iterator[Message]:
+    """Yield what vLLM would gain where the plan leaves open what writes tokens.
+
+    Nothing where that is hardly faster than transformers' generate.
+    """
+    yield from _faster_engine(search, report)
+    yield from _faster_writer(search, report)
+
+
+def _faster_engine(search: Search, report: Report) -> Iterator[Message]:
+    """Yield the requests that vLLM would answer on the same GPUs."""
+    own, plan = report.time.samples_per_second, None
+    if search.facts.settings.engine == "transformers":
+        plan = by_engine(search.plan, search.facts.machine.gpu.record)
+    answer = first(plan, search.sources) if plan is not None else None
+    rate = answer[2].time.samples_per_second if answer is not None else None
+    if rate is not None and own is not None and rate.value > _FASTER * own.value:
+        yield Message.of("advise.engine", engine="vllm", rate=rate.value, own=own.value)
+
+
+def _faster_writer(search: Search, report: Report) -> Iterator[Message]:
+    """Yield what a step takes whose answers a vLLM on the same GPUs writes, where that is less.
+
+    TRL has it in the same process (``use_vllm``), all the time or only while it writes.
+    """
+    plan, own = search.plan, report.time.step_seconds
+    open_ = plan.workload.writes is not None and plan.settings.generation is None
+    if not open_ or own is None or search.facts.settings.generation != "transformers":
+        return
+    for way in ("vllm", "vllm-sleep"):
+        settings = plan.settings.model_copy(update={"generation": way})
+        answer = first(plan.model_copy(update={"settings": settings}), search.sources)
+        step = answer[2].time.step_seconds if answer is not None else None
+        if step is not None and _FASTER * step.value < own.value:
+            values = {"generation": way, "step": step.value, "own": own.value}
+            yield Message.of("advise.generation", **values)
+            return
 
 
 def _sharding(search: Search) -> Iterator[Message]:

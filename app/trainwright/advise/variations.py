@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from trainwright.advise.space import convolves_images
 from trainwright.estimate.pipeline import BITS_PER_PIXEL, RESIZED
 from trainwright.messages import Message
-from trainwright.plan.evaluate import Facts
+from trainwright.plan.evaluate import Facts, splits_of
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
 from trainwright.workload import Dataset
@@ -117,6 +118,9 @@ def _serving(plan: Plan, facts: Facts, report: Report) -> Iterator[Variation]:
     if serving is not None and serving.waiting and serving.whole_share is not None:
         share = serving.whole_share
         yield _setting("memory-share", {"settings.memory_share": share}, share=share)
+    for degree in splits_of(plan, facts):
+        if degree != facts.settings.tensor_degree:
+            yield _setting("tensor-degree", {"settings.tensor_degree": degree}, degree=degree)
     for value in ("fp8", "int8", "int4"):
         if facts.settings.quantization == "none":
             patch = {"settings.quantization": value}
@@ -128,8 +132,10 @@ def _serving(plan: Plan, facts: Facts, report: Report) -> Iterator[Variation]:
 
 
 def _kernels(facts: Facts) -> Iterator[Variation]:
-    """Yield what makes other kernels of the same work."""
+    """Yield what makes other kernels of the same work; engines have their own."""
     settings = facts.settings
+    if settings.engine != "transformers":
+        return
     if settings.precision == "fp32":
         yield _setting("precision", {"settings.precision": "bf16-mixed"}, value="bf16-mixed")
         yield _setting("precision", {"settings.precision": "tf32"}, value="tf32")
@@ -137,12 +143,8 @@ def _kernels(facts: Facts) -> Iterator[Variation]:
         yield _setting("attention", {"settings.attention": "sdpa"}, value="sdpa")
     if not settings.compile:
         yield _setting("compile", {"settings.compile": True})
-    if not settings.channels_last and _convolves(facts):
+    if not settings.channels_last and convolves_images(facts.profile, facts.inputs):
         yield _setting("channels-last", {"settings.channels_last": True})
-
-
-def _convolves(facts: Facts) -> bool:
-    return any("convolution" in name for name in facts.profile.ops.name)
 
 
 def power_limit(facts: Facts) -> int | None:

@@ -3,14 +3,27 @@
 import heapq
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Protocol
 
 from trainwright.advise.space import Candidate, Space, obeys
+from trainwright.plan.evaluate import Facts
+from trainwright.plan.schema import Plan
 from trainwright.profile.profile import Profile
+from trainwright.workload import FullSettings
 from trainwright.workload.settings import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the search finds profiles and other plans' facts; neither ever traces."""
+
+    find: Callable[[Plan, Facts, FullSettings], Profile | None]
+    """Settings -> the profile of their structure, or None where it is not at hand."""
+    resolve: Callable[[Plan], Facts | None]
+    """Plan -> its facts; None where it cannot be, or would have to be traced."""
 
 
 class Weighing(Protocol):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
 from trainwright.advise.choose import STORED
-from trainwright.advise.search import Sources
+from trainwright.advise.walk import Sources
 from trainwright.build import wishing
 from trainwright.build.answer import Builds, Candidate, Point, Step
 from trainwright.build.assemble import assembled
@@ -31,7 +31,7 @@ from trainwright.build.reasons import limited_said
 from trainwright.build.request import Request
 from trainwright.build.rooms import roomier
 from trainwright.build.run import Run
-from trainwright.build.shortfall import divided, shortfall, surer, without_a_wish
+from trainwright.build.shortfall import shortfall, surer, without_a_wish
 from trainwright.build.sites import Around
 from trainwright.build.sizing import steps
 from trainwright.build.speeds import COUNTS, Cards, Speeds
@@ -104,10 +104,9 @@ def search(
         return _Search(asked, market.wishing(asked.wishes), *timed, watch=watch).lowest()
 
     found = _Search(request, market, works, run, watch=watch).answer()
-    ways = tuple(divided(found, request, market, works))
     if found.builds:
         given_up = without_a_wish(request, found, lowest)
-        return replace(found, notes=(*found.notes, *given_up, *ways))
+        return replace(found, notes=(*found.notes, *given_up))
     unshared = [plan for one in speeds for plan in shared_out(one, market)]
     if [plan for plan in unshared if at_hand(plan, trace)]:  # traced now
         return search(request, sources, market=market, trace=trace, watch=watch)
@@ -116,12 +115,12 @@ def search(
         tried = _Search(request, market, works, run, sound=sound, trial=True, watch=watch)
         less = tried.answer()
         if less.builds:
-            notes = (*less.notes, *surer(found, request, lowest), *ways)
+            notes = (*less.notes, *surer(found, request, lowest))
             return replace(less, cheapest=found.cheapest, notes=notes)
         found = found if found.cheapest is not None else less
     untraced = (Message.of("planner.untraced.shared"),) if unshared else ()
     short = shortfall(found, request, market, works, lowest, trace)
-    return replace(found, notes=(*found.notes, *short, *ways, *untraced))
+    return replace(found, notes=(*found.notes, *short, *untraced))
 
 
 class _Search:  # Long: what one step works out, the others look up.

@@ -12,16 +12,11 @@ from trainwright.build.request import Request, Wishes
 from trainwright.build.speeds import COUNTS, Cards
 from trainwright.build.tracing import Trace, at_hand
 from trainwright.build.works import Works
-from trainwright.estimate.support import measured
 from trainwright.messages import Message
-from trainwright.workload.engines import SHARING
 
 Lowest = Callable[[Request], Candidate | None]
 """Returns the cheapest computer for another request, whatever the budget."""
 _FREE = Wishes()
-SPLIT_COUNTS = (2, 4)
-"""GPUs over which engines split every matrix: its heads must divide by them. Source: vLLM: docs,
-Parallelism and Scaling."""
 _WISHES = ("quiet", "form", "power_w", "gpus", "circuit")
 """That rule computers out."""
 
@@ -127,38 +122,6 @@ def _ways(request: Request) -> Iterator[tuple[str, dict[str, object], Request]]:
             yield name, {}, replace(request, wishes=replace(wishes, **{name: free}))
     for plan in list(smaller_tasks(request.plan))[-1:]:  # the cheapest to run
         yield "task", {"task": plan.workload.task}, replace(request, plan=plan)
-
-
-def divided(found: Builds, request: Request, market: Market, works: Works) -> Iterator[Message]:
-    """Yield the cheapest cards over which an engine splits a model that none of them holds.
-
-    Nothing where a computer that is put together does the work as it is.
-    """
-    speeds, wishes = works.each[0][0], request.wishes
-    held = any(one.build.board is not None for one in found.builds)
-    if held or len(works.each) > 1 or request.plan.settings.engine not in SHARING:
-        return
-    counts = (wishes.gpus,) if wishes.gpus else SPLIT_COUNTS
-    priced = [
-        (cost, Cards(record, count))
-        for record in market.cards()
-        for count in counts
-        if (cost := market.offer("gpu", record).cost(count)) is not None
-        and measured(record)  # of other makers nobody knows it
-    ]
-    for cost, cards in sorted(priced, key=lambda one: one[0]):
-        note = speeds.divided(cards)
-        if note is not None:
-            yield Message.of(
-                "planner.way.tensor-parallel",
-                engine=request.plan.settings.engine,
-                gpu=cards.record.name,
-                count=cards.count,
-                price=amount(market.currency, cost),
-                each=note.values["each"],
-                most=note.values["most"],
-            )
-            return
 
 
 def _too_large(request: Request, market: Market, works: Works) -> Iterator[Message]:

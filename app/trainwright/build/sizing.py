@@ -169,7 +169,8 @@ def use_of(cards: Cards, speed: Speed, needed: Needs, plan: Plan) -> Use:
     settings = speed.settings
     if not plan.workload.trains:
         served = speed.clock.situation.served
-        way = "layer-split" if served is not None and served.split is not None else "inference"
+        turns = served is not None and served.split is not None and served.tensor is None
+        way = "layer-split" if turns else "inference"
     elif settings.shards:
         way = "sharded"
     else:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from trainwright.advise.relax import sharding, shortage
-from trainwright.advise.search import Search, Sources
-from trainwright.advise.walk import Timed
+from trainwright.advise.search import Search
+from trainwright.advise.walk import Sources, Timed
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.clock import Clock
 from trainwright.estimate.engines import ENGINES
@@ -22,10 +22,10 @@ from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import System
 from trainwright.machine.placement import CARD_GENERATION
 from trainwright.machine.wiring import EDGE
-from trainwright.messages import Message, UserError
+from trainwright.messages import UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.schema import Plan
-from trainwright.plan.serving import TENSOR_PARALLEL, gpus_of
+from trainwright.plan.serving_gpus import gpus_of
 from trainwright.plan.trace_request import kernel
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
@@ -203,19 +203,6 @@ class Speeds:
             if (facts := self._known(plan, cards)) is not None:
                 return shortage(Search(plan, facts, self.sources)), plan is shared
         return None, False
-
-    def divided(self, cards: Cards) -> Message | None:
-        """Return what each card holds where an engine splits every matrix over them.
-
-        None where it cannot, or not even so. How fast that is, is not known.
-        """
-        facts = self._known(self.plan, cards)
-        search = Search(self.plan, facts, self.sources) if facts is not None else None
-        smallest = search.smallest if search is not None else None
-        if search is None or smallest is None:
-            return None
-        notes = search.report(smallest).notes
-        return next((note for note in notes if note.id == TENSOR_PARALLEL), None)
 
     def sharded(self, cards: Cards) -> Plan | None:
         """Return the plan with the weights shared over the cards; None where that is not open."""

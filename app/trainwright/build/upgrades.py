@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from trainwright.advise.choose import STORED
-from trainwright.advise.search import Sources
 from trainwright.advise.taking import with_settings
+from trainwright.advise.walk import Sources
 from trainwright.build import owning
 from trainwright.build.adding import with_parts
 from trainwright.build.answer import Part

@@ -25,8 +25,7 @@ from trainwright.estimate.operator_clock import OperatorClock, Situation
 from trainwright.estimate.pipeline import Feeding, Flow, flow
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.roofline import CLASSES
-from trainwright.estimate.serving_clock import round_of
-from trainwright.estimate.serving_time import Round
+from trainwright.estimate.serving_time import Round, round_of
 from trainwright.estimate.sharing import Mesh, Passes, joining, sharing, volume_of
 from trainwright.estimate.spread import Factor, factor
 from trainwright.estimate.stepterms import StepTerms

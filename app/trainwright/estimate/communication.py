@@ -15,16 +15,17 @@ from trainwright.data import resources
 from trainwright.estimate.cuda import BUCKET
 from trainwright.estimate.entry import Constant, Entry
 from trainwright.machine.network import Cluster
-from trainwright.machine.peers import has_board_nvlink, has_peer_access
+from trainwright.machine.peers import fabric_link, has_board_nvlink, has_peer_access
 from trainwright.machine.wiring import Lanes
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 
-Path = Literal["nvlink", "bridge", "peer", "host", "network"]
-"""NVLink built into a server's board; NVLink bridges between pairs of cards; PCIe from GPU to
+Path = Literal["nvlink", "fabric", "bridge", "peer", "host", "network"]
+"""NVLink built into a server's board; Infinity Fabric between each two modules of AMD's; NVLink
+bridges between pairs of cards; PCIe from GPU to
 GPU; PCIe by way of the system's memory; a network between computers."""
 
-PATHS: tuple[Path, ...] = ("nvlink", "bridge", "peer", "host", "network")
+PATHS: tuple[Path, ...] = ("nvlink", "fabric", "bridge", "peer", "host", "network")
 
 FIRST_BUCKET = 1 << 20
 """``kDefaultFirstBucketBytes`` of torch/csrc/distributed/c10d/reducer.hpp."""
@@ -136,8 +137,10 @@ def link_between(
     """Return what joins ``count`` such GPUs.
 
     Bridges are there only where the caller says so. They join pairs: of more cards, the ring
-    crosses PCIe between the pairs.
+    crosses PCIe between the pairs. Infinity Fabric is a mesh: each GPU has a link to every other.
     """
+    if count > 1 and (mesh := fabric_link(record)) is not None:
+        return Link("fabric", mesh * (count - 1), assumed=False)
     if record.nvlink_bytes_per_s is not None:
         each_way = record.nvlink_bytes_per_s.value / 2
         if has_board_nvlink(record):

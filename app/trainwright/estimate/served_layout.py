@@ -66,7 +66,7 @@ def _born(profile: Profile, segment: str, known: Sequence[int]) -> list[int]:
 def engine_layout(profile: Profile, parts: Sequence[Structure], served: Served) -> Layout:
     """Return packed weights, the engine's cache, and the prefill of one chunk."""
     setup, prefill = parts[:2]
-    if served.weights is not None:
+    if served.held_weights is not None:
         setup = setup.at(np.zeros(len(setup.storage), dtype=np.bool_))
     cached = [s for s, kind in profile.category.items() if kind == "kv_cache"]
     prefill = prefill.at(~np.isin(np.abs(prefill.storage), cached))

@@ -8,7 +8,7 @@ from trainwright.estimate import engines
 from trainwright.estimate.cuda import ITEMSIZE, Hidden
 from trainwright.estimate.engines import ENGINES, Engine
 from trainwright.estimate.kv import CacheShape
-from trainwright.estimate.layersplit import Split
+from trainwright.estimate.served_split import Split
 from trainwright.estimate.weights import Inventory, Weights
 from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import SCALE, Profile, monomials
@@ -33,9 +33,9 @@ class Served:
     format: str = "none"
     """Of the weights: ``int4``, ``q4_k_m``; ``none`` where they are not quantised."""
     split: Split | None = None
-    """Of the layers over several GPUs; None where one GPU holds all of them."""
+    """Of the model over several GPUs; None where one GPU holds all of it."""
     copies: int = 1
-    """GPUs that each serve the whole model; they share the requests."""
+    """Copies of the model that share the requests; each on one GPU, or split over its own."""
 
     def each(self, requests: int) -> int:
         """Return the requests of one copy, the fullest one."""
@@ -45,6 +45,11 @@ class Served:
     def traced(self) -> bool:
         """Whether the run is the one that was traced: transformers with weights as they are."""
         return self.engine is TRANSFORMERS and self.weights is None
+
+    @property
+    def tensor(self) -> Split | None:
+        """The split of each layer over several GPUs; None where there is none."""
+        return self.split if self.split is not None and self.split.link is not None else None
 
     @property
     def queues(self) -> bool:
@@ -59,7 +64,7 @@ class Served:
 
     @property
     def held_shape(self) -> CacheShape | None:
-        """Layers of one GPU, of the fullest where there are several."""
+        """Layers of one GPU, of the fullest of several; with its heads where each is split."""
         return self.split.shape if self.split is not None else self.shape
 
     @property

@@ -5,10 +5,11 @@ follows from the matrices and the caches of a model and not from traced operator
 
     weights = bytes / (bandwidth · m) + weights · unpacking / vector rate
     products = 2 · weights · tokens / (peak · e)
-    pass = (weights^p + products^p)^(1/p) + attention + activations + layers · t + t0
+    pass = (weights^p + products^p)^(1/p) + attention + activations + sums + layers · t + t0
 
 Each token is multiplied with every dense weight, and with those of the experts that it goes to; of
-the experts, those are read that a token goes to. Constants, each with its source, are in
+the experts, those are read that a token goes to. Sums are what GPUs that split each layer wait for.
+Constants, each with its source, are in
 ``resources/calibration/serving.json``; ``tests/accuracy/rows/serving.csv`` compares.
 """
 
@@ -28,6 +29,7 @@ from trainwright.estimate.engines import Engine, Form
 from trainwright.estimate.entry import Entry
 from trainwright.estimate.kv import CacheShape, Layer
 from trainwright.estimate.power import board_share, limit_share
+from trainwright.estimate.served_split import Split
 from trainwright.estimate.weights import Inventory, Matrix, matrix_bytes
 
 
@@ -192,6 +194,9 @@ class Load:
     """Tokens that a request looks back on, on average."""
 
 
+Bound = Literal["weights", "products", "cache", "sums", "overhead"]
+
+
 @dataclass(frozen=True, slots=True)
 class Pass:
     """Seconds of one pass, by what takes them."""
@@ -204,11 +209,13 @@ class Pass:
     activations: float
     overhead: float
     sharpness: float
+    sums: float = 0.0
+    """Adding up what several GPUs have of each layer."""
 
     @property
     def seconds(self) -> float:
         """Seconds of the whole pass."""
-        return self.matrices + self.cache + self.activations + self.overhead
+        return self.matrices + self.cache + self.activations + self.sums + self.overhead
 
     @property
     def matrices(self) -> float:
@@ -217,12 +224,13 @@ class Pass:
         return float((self.weights**p + self.products**p) ** (1 / p))
 
     @property
-    def bound(self) -> Literal["weights", "products", "cache", "overhead"]:
+    def bound(self) -> Bound:
         """What takes the most."""
-        parts: dict[Literal["weights", "products", "cache", "overhead"], float] = {
+        parts: dict[Bound, float] = {
             "weights": self.weights,
             "products": self.products,
             "cache": self.cache,
+            "sums": self.sums,
             "overhead": self.overhead,
         }
         return max(parts, key=parts.__getitem__)
@@ -262,6 +270,10 @@ class ServingModel:
     rates: Rates
     constants: Constants
     maker: Maker | None = None
+    split: Split | None = None
+    """Where each layer is split over several GPUs; matrices and caches are then those of one."""
+    width: int = 2
+    """Bytes of an activation."""
 
     def run(self, load: Load) -> Pass:
         """Return the seconds of a pass."""
@@ -279,6 +291,7 @@ class ServingModel:
             activations=activations / (rates.bandwidth * known.memory * self._memory),
             overhead=self.matrices.layers * known.layer_s + known.pass_s,
             sharpness=known.packed_sharpness if packed else known.sharpness,
+            sums=self.split.sums_s(load.tokens, self.width) if self.split else 0.0,
         )
 
     def layer(self, tokens: int) -> float:
@@ -360,8 +373,9 @@ def serving_model(
     width: int = 2,
     limit_w: float | None = None,
     known: ServingCalibration | None = None,
+    split: Split | None = None,
 ) -> ServingModel:
-    """Return a model in an engine on a GPU.
+    """Return a model in an engine on a GPU, or on several that split each of its layers.
 
     ``format`` is of its weights, ``width`` the bytes of one that is not quantised, ``dtype`` of
     its cache, ``limit_w`` the power limit that is set.
@@ -370,10 +384,14 @@ def serving_model(
         KeyError: the engine does not store this dtype.
     """
     known = known or calibration()
+    if split is not None:
+        model, shape = split.model, split.shape
     return ServingModel(
         matrices(model, format, width),
         attending(shape, engine.forms[dtype]),
         rates(record, width=width, format=format, limit_w=limit_w),
         known.families[known.engines[engine.id]],
         known.makers.get(record.vendor),
+        split,
+        width,
     )

@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal
 
+from trainwright.estimate.operator_clock import OperatorClock
 from trainwright.estimate.serving import Served
 from trainwright.estimate.serving_pass import (
+    Bound,
     Pass,
     ServingModel,
     calibration,
@@ -23,10 +25,13 @@ from trainwright.explain import Kind, Quantity, Unit
 from trainwright.explain.quantity import Interval
 from trainwright.machine.machine import Gpu
 from trainwright.messages import Message
+from trainwright.profile.profile import Profile
+from trainwright.workload import FullSettings
 
 SOURCE = "resources/calibration/serving.json"
+_WIDE = ("fp32", "tf32")
 
-Limit = Literal["weights", "products", "cache", "overhead", "launches"]
+Limit = Bound | Literal["launches"]
 """What generating waits for."""
 
 
@@ -97,6 +102,7 @@ def engine_model(gpu: Gpu, served: Served, *, width: int) -> ServingModel | None
         dtype=served.dtype,
         width=width,
         limit_w=gpu.power_limit_w,
+        split=served.tensor,
     )
 
 
@@ -109,7 +115,7 @@ def engine_round(
     alone = prefill_s(model, engine, 1, max(prompt, 1))
     run = model.run(decode_load(requests, prompt, new))
     if served.split is not None:
-        run = replace(run, overhead=run.overhead + served.split.hops)
+        run = replace(run, overhead=run.overhead + served.split.handed_s)
     return Round(
         prefill=Phase(whole),
         decode=Phase((new - 1) * run.seconds),
@@ -146,6 +152,50 @@ def traced_round(
         limit="launches" if decode.launches > decode.kernels else None,
         vendor=vendor,
     )
+
+
+def round_of(
+    clock: OperatorClock, profile: Profile, settings: FullSettings, batch: int, served: Served
+) -> Round:
+    """Return the round of so many requests that arrive together."""
+    situation = clock.situation
+    gpu, vendor = situation.gpu, situation.gpu.record.vendor
+    width = 4 if settings.precision in _WIDE else 2
+    model = engine_model(gpu, served, width=width)
+    if model is not None:
+        return engine_round(
+            model,
+            served,
+            vendor,
+            requests=served.each(batch),
+            prompt=situation.sequence,
+            new=clock.new_tokens,
+        )
+
+    def stages(requests: int) -> dict[str, tuple[float, float]]:
+        return {
+            name: (float(counts @ times.seconds), float((counts @ times.launches).sum()))
+            for name, times, counts in clock.stages(profile, settings, requests)
+        }
+
+    return traced_round(
+        stages,
+        vendor,
+        requests=served.each(batch),
+        s_per_kernel=_launch_s(clock, profile, settings, served),
+    )
+
+
+def _launch_s(
+    clock: OperatorClock, profile: Profile, settings: FullSettings, served: Served
+) -> float:
+    """Return the seconds in which the CPU launches a kernel; 0 where a recorded graph does."""
+    if served.engine.id != "transformers":
+        return 0.0
+    generates = "decode" in profile.segments
+    known = clock.efficiency
+    each = calibration().eager_s_per_kernel if generates else known.host_s_per_kernel.value
+    return each * (known.compile_launches.value if settings.compile else 1.0)
 
 
 # What is shown
@@ -202,7 +252,7 @@ def serving_time(
     return ServingTime(first, last, each, whole, found.limit)
 
 
-_PASS = "(weights^p + products^p)^(1/p) + cache + activations + overhead"
+_PASS = "(weights^p + products^p)^(1/p) + cache + activations + sums + overhead"
 
 
 def pass_parts(run: Pass) -> list[Quantity]:
@@ -212,6 +262,7 @@ def pass_parts(run: Pass) -> list[Quantity]:
         "products": run.products,
         "cache": run.cache,
         "activations": run.activations,
+        **({"sums": run.sums} if run.sums else {}),
         "overhead": run.overhead,
     }
     return [

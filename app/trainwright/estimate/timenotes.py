@@ -51,11 +51,11 @@ def measured(clock: Clock, settings: FullSettings) -> Iterator[Message]:
 
 def split(clock: Clock, profile: Profile, settings: FullSettings) -> Iterator[Message]:
     """Yield what the GPUs of a split layer wait for each other."""
-    if (degree := settings.tensor_degree) is None:
+    if (degree := settings.tensor_degree) is None or not clock.situation.workload.trains:
         return
     nbytes, seconds = clock.joined(profile, settings)
     link = clock.inside
-    slow = "" if link.path in ("nvlink", "bridge") else "-slow"
+    slow = "" if link.path in ("nvlink", "fabric", "bridge") else "-slow"
     values = {"degree": degree, "bytes": nbytes, "seconds": seconds}
     yield Message.of(f"time.note.split{slow}", link=Message.of(f"time.path.{link.path}"), **values)
 

@@ -242,6 +242,8 @@ SOURCES = {
     "gguf": "ggml: ggml-common.h; llama.cpp: src/llama-quant.cpp, llama_tensor_get_type",
 }
 
+WHOLE = "config.json: the matrices"
+"""Source of weights that are not quantised."""
 CHECKPOINT = "config.json: quantization_config"
 """Source of what a checkpoint states itself."""
 
@@ -320,6 +322,13 @@ def quantized(model: Inventory, format: str, scheme: Scheme | None = None) -> We
     ordered = tuple(sorted(parts, key=lambda part: -part.nbytes))
     source = SOURCES["gguf" if gguf else format] if scheme is None else CHECKPOINT
     return Weights(ordered, model.elements, source, share)
+
+
+def whole(model: Inventory, width: int) -> Weights:
+    """Return the model as it is, in ``width`` bytes a weight."""
+    name, count = _BITS16 if width == 2 else "f32", len(model.matrices)
+    packed = Packed(name, count, model.elements, width * model.elements)
+    return Weights((packed,), model.elements, WHOLE, width / 2)
 
 
 def matrix_bytes(model: Inventory, format: str, matrix: Matrix, width: int = 2) -> int:

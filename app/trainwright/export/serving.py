@@ -10,7 +10,8 @@ from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError, render
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.plan.serving import SHARE_SMALL, copies_on
+from trainwright.plan.serving import SHARE_SMALL
+from trainwright.plan.serving_gpus import copies_on
 from trainwright.quoting import one_line, shell_word
 from trainwright.workload import FullSettings
 
@@ -91,9 +92,11 @@ def _shared(plan: Plan, settings: FullSettings, engine: str) -> dict[str, object
 
 
 def _requests(plan: Plan, settings: FullSettings, most: str) -> dict[str, object]:
-    """Return how many requests run at once on each of so many copies."""
+    """Return how many requests run at once on each copy, how many there are, and on what."""
     copies = copies_on(settings, plan.machine)
     found: dict[str, object] = {most: max(1, -(-settings.micro_batch // copies))}
+    if settings.tensor_degree is not None:
+        found["tensor-parallel-size"] = settings.tensor_degree
     return found if copies == 1 else found | {"data-parallel-size": copies}
 
 

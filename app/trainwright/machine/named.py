@@ -1,5 +1,6 @@
 """From the ids in a plan to a build whose parts rules can look at."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from trainwright.catalog.part_kinds import PartKind
@@ -28,12 +29,19 @@ def named(choice: MachineChoice, gpus: tuple[BuildGpu, ...], cpu: CpuRecord | No
 
 def questions(choice: MachineChoice) -> tuple[Message, ...]:
     """Return what to ask of parts that the catalog does not have: which of the nearest is meant."""
-    asked = ((kind, getattr(choice, kind)) for kind in AROUND)
     return tuple(
-        Message.of("machine.which-part", key=f"machine.{kind}", problem=problem)
-        for kind, text in asked
-        if text and (problem := _unknown(kind, text)) is not None
+        Message.of("machine.which-part", key=f"machine.{key}", problem=problem)
+        for key, kind, text in _named(choice)
+        if (problem := _unknown(kind, text)) is not None
     )
+
+
+def _named(choice: MachineChoice) -> Iterator[tuple[str, PartKind, str]]:
+    """Yield (key, kind, text) of each part but the GPUs that a plan names."""
+    kinds: tuple[PartKind, ...] = ("cpu", *AROUND)
+    yield from ((kind, kind, text) for kind in kinds if (text := getattr(choice, kind)))
+    yield from (("memory", "memory", kit.id) for kit in choice.memory)
+    yield from (("drives", "storage", drive.id) for drive in choice.drives)
 
 
 def _unknown(kind: PartKind, text: str) -> Message | None:

@@ -1,4 +1,4 @@
-"""What joins GPUs beside their slots: NVLink, and whether they read each other's memory."""
+"""What joins GPUs beside their slots: NVLink, Infinity Fabric, and reading each other's memory."""
 
 from trainwright.catalog import GpuRecord
 
@@ -8,6 +8,14 @@ NVIDIA/nccl-tests issue 117 (RTX 2080 Ti, 4090), README of tinygrad/open-gpu-ker
 _BOARD_NVLINK = 300e9
 """From here on NVLink is wired on the server's board: V100 SXM2. A30 (200) and A40 (112.5) have
 bridges only."""
+_FABRIC = {"mi300x": 64e9, "mi325x": 64e9, "mi350x": 76.8e9, "mi355x": 76.8e9}
+"""Bytes/s, one direction, of the Infinity Fabric link that each two GPU modules of a server have.
+Source: AMD, data sheets of the MI300X, MI325X, MI350X and MI355X platforms: seven links each."""
+
+
+def fabric_link(record: GpuRecord) -> float | None:
+    """Return the bytes/s of the link between each two modules, one direction; None without any."""
+    return _FABRIC.get(record.id)
 
 
 def has_board_nvlink(record: GpuRecord) -> bool:

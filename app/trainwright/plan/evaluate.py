@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 from trainwright import __version__
-from trainwright.catalog.parts import find_memory
 from trainwright.estimate import correction
 from trainwright.estimate.clock import Clock
 from trainwright.estimate.loader import host_of
@@ -37,21 +36,23 @@ from trainwright.plan.schema import MachineChoice, Plan
 from trainwright.plan.serving import (
     TENSOR_PARALLEL,
     Serving,
-    copied,
-    copies_on,
-    gpus_of,
     holds,
-    instead_of_copies,
     largest,
     offloads,
     policy_notes,
     refuses,
     room_for,
-    served_on,
     serving_notes,
     serving_side,
     tensor_parallel,
     waits,
+)
+from trainwright.plan.serving_gpus import (
+    as_needed,
+    gpus_of,
+    placed,
+    served_on,
+    split_degrees,
 )
 from trainwright.plan.staging import stage_memory
 from trainwright.plan.trace_request import question
@@ -82,6 +83,11 @@ class Facts:
     longest: int | None = None
     """Positions that the model has; None where they have no end, or nobody says."""
 
+    @property
+    def serving(self) -> tuple[Machine, FullSettings, Profile, str]:
+        """What says how a served model lies on the machine."""
+        return self.machine, self.settings, self.profile, self.config
+
 
 @dataclass(frozen=True, slots=True)
 class Pending:
@@ -106,23 +112,27 @@ class Pending:
             UserError: the engine's view needs what the model does not say.
         """
         profile = rollout.with_answers(profile, self.answers)
-        infers = self.spec.task == "infer"
-        served = served_on(self.machine, self.settings, profile, self.config) if infers else None
+        facts = self._facts(profile)
+        served = served_on(*facts.serving) if self.spec.task == "infer" else None
         mixed = mixture.notes(profile, self.spec, self.machine.gpu.record, served)
-        update = update_notes(self.settings, profile)
+        update = update_notes(facts.settings, profile)
         stored = crosscheck.notes(self.weights, profile, self.spec, self.config)
         notes = [*self.notes, *mixed, *update, *trace_notes(profile), *stored]
         if served is not None:
             notes += serving_notes(served, beyond=bool(self.spec.beyond))
-        return Facts(
-            self.machine,
-            self.settings,
-            profile,
-            self.inputs,
-            tuple(notes),
-            self.config,
-            self.longest,
-        )
+        return replace(facts, notes=tuple(notes))
+
+    def _facts(self, profile: Profile) -> Facts:
+        """Return the facts without notes; layers of a served model are split as they have to be."""
+        place = (profile, self.inputs, (), self.config, self.longest)
+        if self.spec.task != "infer":
+            return Facts(self.machine, self.settings, *place)
+
+        def holds(settings: FullSettings) -> bool:
+            return _holds_one(Facts(self.machine, settings, *place))
+
+        served = (self.machine, self.settings, profile, self.config)
+        return Facts(self.machine, as_needed(*served, holds), *place)
 
     @property
     def point(self) -> tuple[int, int]:
@@ -208,9 +218,8 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
     yield from recipe.notes(plan, settings)
     if len(machine.gpus) > 1:
         yield Message.of("plan.note.mixed-gpus", gpu=machine.gpu.record.name)
-    used = max(gpus_of(settings, machine), copies_on(settings, machine))
-    if settings.strategy == "single" and used < machine.gpu_count:
-        yield Message.of("plan.note.idle-gpus", count=machine.gpu_count - used)
+    if plan.workload.trains and settings.strategy == "single" and machine.gpu_count > 1:
+        yield Message.of("plan.note.idle-gpus", count=machine.gpu_count - 1)
     if settings.several and machine.system == "windows":
         # pytorch.org/docs, distributed: NCCL is built for Linux.
         yield Message.of("plan.note.no-nccl")
@@ -222,17 +231,6 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
         yield machine.gpu.context.note
     if plan.workload.trains and settings.quantization == "int8":
         yield Message.of("plan.note.int8")
-    unchecked = _unchecked(plan.machine, machine)
-    if unchecked:
-        yield Message.of("plan.note.unchecked", parts=unchecked)
-
-
-def _unchecked(choice: MachineChoice, machine: Machine) -> list[str]:
-    """Return the parts that a plan names and the catalog lacks."""
-    unknown = [*(["cpu"] if choice.cpu and machine.processor is None else [])]
-    if any(find_memory(kit.id) is None for kit in choice.memory):
-        unknown.append("memory")
-    return [*unknown, *(["drives"] if None in machine.storage else [])]
 
 
 # Long: each verdict rests on those before it, which helpers would pass on by the dozen.
@@ -249,14 +247,14 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     refused = tuple(refuses(serving)) if serving and decided in FITTING else ()
     if refused:
         decided = Verdict.NO
-    queue = tuple(waits(serving, machine.gpu.record)) if serving and not refused else ()
+    queue: tuple[Message, ...] = ()
+    if serving is not None and not refused:
+        queue = tuple(waits(serving, machine.gpu.record, memory, splits_of(plan, facts)))
     if queue and decided in FITTING:
         decided = Verdict.QUEUES
     whole = tensor_parallel(serving, memory, machine.gpu_count) if serving is not None else None
     if whole is not None and decided not in FITTING and whole.id == TENSOR_PARALLEL:
         decided = Verdict.CANNOT_CHECK
-    if serving is not None and serving.served.copies > 1 and decided in FITTING:
-        whole = instead_of_copies(serving, whole)
     answers = rollout.answers_of(plan.workload, facts.settings, facts.inputs, machine.gpu_count)
     phases = rollout.phases_of(memory) if answers is not None else None
     short = answers and rollout.share_short(
@@ -277,7 +275,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
             *queue,
             *(offloads(serving) if serving and decided in (Verdict.NO, Verdict.SPILLS) else ()),
             *((short,) if short else ()),
-            *(copied(serving) if serving and decided in FITTING else ()),
+            *(placed(serving, machine.gpu_count) if serving and decided in FITTING else ()),
             *((whole,) if whole is not None else ()),
             *judging.open_notes(plan, facts.settings, decided),
             *(rollout.notes(facts.settings, phases, answers.rows) if answers and phases else ()),
@@ -322,7 +320,7 @@ def _serving(
     facts: Facts, running: Facts, memory: MemoryEstimate, of_all: MemoryEstimate
 ) -> Serving:
     return serving_side(
-        served_on(facts.machine, facts.settings, facts.profile, facts.config),
+        served_on(*facts.serving),
         memory,
         of_all,
         concurrent=facts.settings.micro_batch,
@@ -364,7 +362,16 @@ def at_once(plan: Plan, facts: Facts, of_all: MemoryEstimate) -> tuple[Facts, Me
 def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:
     """Return the memory side of the report."""
     nodes = facts.machine.nodes if facts.settings.several else 1
-    return estimate_memory(*_of_device(facts), nodes=nodes, **_at(plan, facts))
+    infers = not plan.workload.trains
+    return estimate_memory(*_of_device(facts), nodes=nodes, **_at(facts, infers=infers))
+
+
+def _holds_one(facts: Facts) -> bool:
+    """Return whether an engine's share of the memory holds one request."""
+    settings = facts.settings.model_copy(update={"micro_batch": 1})
+    one = replace(facts, settings=settings)
+    memory = estimate_memory(*_of_device(one), **_at(one, infers=True))
+    return holds(served_on(*one.serving), memory, 1, _context(one.inputs))
 
 
 def runs_out(plan: Plan, facts: Facts, *, gpus: int | None = None) -> bool:
@@ -377,22 +384,23 @@ def runs_out(plan: Plan, facts: Facts, *, gpus: int | None = None) -> bool:
         settings = facts.settings.model_copy(update={"micro_batch": 1})
         facts = replace(facts, settings=settings)
     there = {} if gpus is None else {"gpu_count": gpus}
-    return not runs_within(*_of_device(facts), **_at(plan, facts) | there)
+    asked = _at(facts, infers=not plan.workload.trains)
+    return not runs_within(*_of_device(facts), **asked | there)
 
 
 def _of_device(facts: Facts) -> tuple[Profile, Gpu, FullSettings]:
     return facts.profile, facts.machine.gpu, facts.settings
 
 
-def _at(plan: Plan, facts: Facts) -> dict[str, Any]:
+def _at(facts: Facts, *, infers: bool) -> dict[str, Any]:
     """Return where a memory estimate looks."""
     return {
         "batch": facts.settings.micro_batch,
         "sequence": _length(facts.inputs),
-        "new_tokens": None if plan.workload.trains else facts.inputs.new_tokens or 1,
-        "gpu_count": _training_gpus(facts),
+        "new_tokens": (facts.inputs.new_tokens or 1) if infers else None,
+        "gpu_count": _gpus_together(facts, infers=infers),
         "system": facts.machine.system,
-        "served": served_in(plan, facts),
+        "served": served_on(*facts.serving) if infers else None,
     }
 
 
@@ -400,7 +408,15 @@ def served_in(plan: Plan, facts: Facts) -> Served | None:
     """Return the model as its engine holds it; None for training."""
     if plan.workload.trains:
         return None
-    return served_on(facts.machine, facts.settings, facts.profile, facts.config)
+    return served_on(*facts.serving)
+
+
+def splits_of(plan: Plan, facts: Facts) -> tuple[int, ...]:
+    """Return over how many GPUs an engine can split each layer; nothing for training."""
+    served = served_in(plan, facts)
+    if served is None:
+        return ()
+    return tuple(split_degrees(facts.machine, facts.settings, served))
 
 
 def written_in(plan: Plan, facts: Facts) -> Served | None:
@@ -418,7 +434,7 @@ def time_of(plan: Plan, facts: Facts, *, requests: int | None = None) -> TimeEst
         batch=facts.settings.micro_batch,
         sequence=_length(facts.inputs),
         requests=requests,
-        gpu_count=_training_gpus(facts),
+        gpu_count=_gpus_together(facts, infers=not plan.workload.trains),
         cores=facts.machine.cores,
         host=host_of(facts.machine, load_pipeline()),
         served=served_in(plan, facts),
@@ -436,7 +452,7 @@ def operators_of(plan: Plan, facts: Facts) -> Roofs | None:
     """
     situation = Situation(
         facts.machine.gpu,
-        _training_gpus(facts),
+        _gpus_together(facts, infers=not plan.workload.trains),
         plan.workload.model_copy(update={"inputs": facts.inputs}),
         _length(facts.inputs),
         facts.machine.cores,
@@ -453,10 +469,12 @@ def operators_of(plan: Plan, facts: Facts) -> Roofs | None:
     return roofs(facts.profile, clock, settings, batch)
 
 
-def _training_gpus(facts: Facts) -> int:
+def _gpus_together(facts: Facts, *, infers: bool) -> int:
     """Return the GPUs that exchange what they compute; layers on several GPUs work in turn."""
-    together = facts.settings.several and gpus_of(facts.settings, facts.machine) == 1
-    return facts.machine.gpu_count if together else 1
+    settings, machine = facts.settings, facts.machine
+    if infers and settings.tensor_degree is not None:
+        return settings.tensor_degree
+    return machine.gpu_count if settings.several and gpus_of(settings, machine) == 1 else 1
 
 
 def _length(inputs: Inputs) -> int:

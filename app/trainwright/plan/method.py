@@ -62,7 +62,7 @@ def method(
         rewards=workload.objective == "reward",
         prompt=prompt,
         outputs=settings.output_kept != "no",
-        tensor=settings.tensor_degree or 1,
+        tensor=(settings.tensor_degree or 1) if workload.trains else 1,
     )
 
 

@@ -202,6 +202,8 @@ def _serving(serving: Serving) -> dict[str, Any]:
     return {
         "engine": served.engine.id,
         "gpus": served.split.gpus if served.split is not None else 1,
+        "tensor_degree": served.tensor.gpus if served.tensor is not None else None,
+        "copies": served.copies,
         "kv_cache": served.dtype,
         "context": serving.context,
         "concurrent": serving.concurrent,

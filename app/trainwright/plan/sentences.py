@@ -11,7 +11,7 @@ from trainwright.plan.evaluate import Facts
 from trainwright.plan.judging import loader_bytes
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
-from trainwright.plan.serving import SHARE_SMALL, TENSOR_PARALLEL
+from trainwright.plan.serving import SHARE_SMALL
 from trainwright.profile.presets import presets
 from trainwright.workload.meaning import meaningful
 
@@ -33,10 +33,6 @@ def verdict(report: Report) -> Message:
     if serving is not None and report.verdict is Verdict.QUEUES:
         values = {"running": serving.running, "requests": serving.concurrent}
         engine, total = serving.served.engine.id, memory.device_total.value
-        split = next((note for note in report.notes if note.id == TENSOR_PARALLEL), None)
-        if split is not None:
-            several = {name: split.values[name] for name in ("gpus", "most")}
-            return Message.of("cli.verdict.queues-one", engine=engine, **values, **several)
         taken = serving.taken_bytes
         return Message.of("cli.verdict.queues", engine=engine, taken=taken, total=total, **values)
     left = memory.device_total.value - memory.device_used_p95.value

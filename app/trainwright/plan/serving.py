@@ -1,20 +1,19 @@
 """What serving adds to a report: the engine's view, what fits at most, what is taken at start."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil, inf
 
 from trainwright.catalog import GpuRecord
 from trainwright.estimate import weights
+from trainwright.estimate.communication import Link
 from trainwright.estimate.engines import ENGINES, page_tokens, served_bytes
-from trainwright.estimate.layersplit import split_over
 from trainwright.estimate.memory import MemoryEstimate
+from trainwright.estimate.served_split import degrees, split_over, tensor_split
 from trainwright.estimate.serving import Served, agrees
 from trainwright.estimate.weights import Inventory, Scheme, Weights
-from trainwright.machine.choice import MachineChoice
-from trainwright.machine.machine import Machine
 from trainwright.messages import Message, UserError
 from trainwright.plan.model import cache_shape
 from trainwright.plan.packing import packing
@@ -22,7 +21,7 @@ from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import SHORTEST
 from trainwright.workload import FullSettings
-from trainwright.workload.engines import SHARING, caches_fp8, copies_of
+from trainwright.workload.engines import SHARING, caches_fp8
 
 SHARE_SMALL = "plan.note.share-small"
 """The note of an engine that does not start with its share of the memory."""
@@ -33,8 +32,6 @@ NO_TENSOR_PARALLEL = "plan.note.tensor-parallel-short"
 """The notes of a split over several GPUs, with room for a request and without."""
 LAYERS_ASIDE = "plan.note.layers-on-cpu"
 """The note of an engine that leaves to the processor the layers for which there is no room."""
-COPIES = "plan.note.copies"
-"""The note of an engine that serves a copy of the model on each GPU."""
 _MOST_SHARE = 0.97
 """Share of the memory beyond which a larger one is not proposed; assumed."""
 MOST_TOKENS = 10_000_000
@@ -102,40 +99,13 @@ class Serving:
         }
 
 
-def gpus_of(settings: FullSettings, machine: Machine) -> int:
-    """Return the GPUs that hold the layers of a served model between them.
-
-    Weights that are not packed are as they were traced, on one GPU; so are all where the GPUs or
-    the computers are several kinds.
-    """
-    alike = len(machine.gpus) == 1 and machine.nodes == 1
-    spread = ENGINES[settings.engine].splits and settings.quantization != "none"
-    return machine.gpu_count if alike and spread else 1
-
-
-def copies_on(settings: FullSettings, machine: Machine | MachineChoice) -> int:
-    """Return the GPUs that each hold the whole of a served model, and share the requests.
-
-    One where they differ, or where a plan of this computer does not name them.
-    """
-    alike = len(machine.gpus) == 1 and machine.nodes == 1
-    return copies_of(settings.engine, settings.micro_batch, machine.gpu_count) if alike else 1
-
-
-def served_on(machine: Machine, settings: FullSettings, profile: Profile, config: str) -> Served:
-    """Return the model as the engine of the settings holds it on a machine.
-
-    Raises:
-        UserError: as ``served_of`` does.
-    """
-    held = served_of(settings, profile, config, gpus_of(settings, machine))
-    copies = copies_on(settings, machine)
-    return held if copies == 1 else replace(held, copies=copies)
-
-
 @lru_cache(maxsize=KEPT)
-def served_of(settings: FullSettings, profile: Profile, config: str, gpus: int) -> Served:
+def served_of(
+    settings: FullSettings, profile: Profile, config: str, gpus: int, link: Link | None = None
+) -> Served:
     """Return the model as the engine of the settings holds it, on so many GPUs.
+
+    ``link`` joins them where each layer is split over them; else each has layers of its own.
 
     Raises:
         UserError: the engine's view needs an architecture that is not known.
@@ -151,12 +121,21 @@ def served_of(settings: FullSettings, profile: Profile, config: str, gpus: int) 
     format = "none" if packed is None else settings.quantization
     split = None
     if gpus > 1 and model is not None and shape is not None:
-        split = split_over(gpus, model, shape, format, _scheme(config))
+        whole, scheme = (gpus, model, shape, format), _scheme(config)
+        if link is None:
+            split = split_over(*whole, scheme)
+        elif gpus in degrees(gpus, model, shape):
+            split = tensor_split(*whole, scheme, width=_width(settings), link=link)
     served = Served(engine, settings.kv_cache, shape, packed, model, format, split)
     if shape is None and not served.traced:
         key = "engine" if settings.engine != "transformers" else "quantization"
         raise UserError.of("plan.engine-unknown-model", key=f"settings.{key}")
     return served
+
+
+def _width(settings: FullSettings) -> int:
+    """Return the bytes of a weight that is not quantised."""
+    return 4 if settings.precision in ("fp32", "tf32") else 2
 
 
 def _packed(settings: FullSettings, profile: Profile, config: str) -> Weights | None:
@@ -194,7 +173,7 @@ def _scheme(config: str) -> Scheme | None:
 def serving_notes(served: Served, *, beyond: bool) -> Iterator[Message]:
     """Yield what the report must say about the engine; ``beyond``: prompts exceed the window."""
     engine, split = served.engine, served.split
-    if split is not None and served.shape is not None:
+    if split is not None and split.link is None and served.shape is not None:
         count, layers = len(served.shape.layers), split.layers
         yield Message.of(
             "plan.note.layers-split", engine=engine.id, gpus=split.gpus, layers=layers, of=count
@@ -335,8 +314,12 @@ def refuses(serving: Serving) -> Iterator[Message]:
     )
 
 
-def waits(serving: Serving, record: GpuRecord) -> Iterator[Message]:
+def waits(
+    serving: Serving, record: GpuRecord, memory: MemoryEstimate, splits: Sequence[int]
+) -> Iterator[Message]:
     """Yield how many requests wait, what the engine does then, and what holds more at once.
+
+    ``splits``: over how many GPUs of its copies the engine could split each layer instead.
 
     Sources: vLLM: docs, Optimization and Tuning, Preemption; SGLang: docs, Hyperparameter Tuning;
     TensorRT-LLM: docs, Capacity Scheduler Policy.
@@ -354,8 +337,34 @@ def waits(serving: Serving, record: GpuRecord) -> Iterator[Message]:
         tokens=serving.tokens_left or 0,
         context=serving.context,
         behaviour=Message.of(f"plan.waits.{engine.id}"),
-        ways=list(_more_at_once(serving, record)),
+        ways=[*_split(serving, memory, splits), *_more_at_once(serving, record)],
     )
+
+
+def _split(serving: Serving, memory: MemoryEstimate, splits: Sequence[int]) -> Iterator[Message]:
+    """Yield over how many GPUs a split instead of copies holds all requests, or else the most."""
+    served, gpus = serving.served, serving.served.copies
+    held = {
+        degree: _split_tokens(serving, memory, degree) * (gpus // degree) // serving.context
+        for degree in splits
+    }
+    enough = (degree for degree, most in held.items() if most >= serving.concurrent)
+    best = next(enough, max(held, key=held.__getitem__, default=0))
+    if served.tensor is None and held.get(best, 0) > serving.running:
+        requests = min(held[best], serving.concurrent)
+        yield Message.of("plan.waits.split", degree=best, requests=requests)
+
+
+def _split_tokens(serving: Serving, memory: MemoryEstimate, degree: int) -> int:
+    """Return the tokens whose cache fits where each layer is split over so many GPUs.
+
+    Activations stay whole: a lower bound.
+    """
+    served = replace(serving.served, copies=1)
+    outside, rest, parameters = _beside_cache(memory)
+    fixed = outside + rest - parameters * (1 - 1 / degree)
+    room = (served.engine.policy.share or 1) * memory.device_total.value - fixed
+    return tokens_within(served, max(room, 0.0) * degree) or 0
 
 
 def _more_at_once(serving: Serving, record: GpuRecord) -> Iterator[Message]:
@@ -379,16 +388,18 @@ def _more_at_once(serving: Serving, record: GpuRecord) -> Iterator[Message]:
 def tensor_parallel(serving: Serving, memory: MemoryEstimate, gpus: int) -> Message | None:
     """Return what each of several GPUs would hold if the engine split every matrix over them.
 
-    None where the engine cannot, or where its split is in the figures. Activations stay whole:
+    None where the engine cannot, and where its split can be planned. Activations stay whole:
     an upper bound.
     """
     served, context = replace(serving.served, copies=1), serving.context
     if gpus < 2 or served.engine.id not in SHARING or served.shape is None:
         return None
+    if served.model is not None and not served.shape.has_state:
+        return None
     outside, rest, parameters = _beside_cache(memory)
     total, fixed = memory.device_total.value, outside + rest - parameters * (1 - 1 / gpus)
     room = (served.engine.policy.share or 1) * total
-    tokens = tokens_within(served, max(room - fixed, 0.0) * gpus) or 0
+    tokens = _split_tokens(serving, memory, gpus)
     most = tokens // context
     cache = served.pool_bytes(max(min(most, serving.concurrent), 1), context)
     values = {"engine": served.engine.id, "gpus": gpus, "each": fixed + cache / gpus}
@@ -397,29 +408,6 @@ def tensor_parallel(serving: Serving, memory: MemoryEstimate, gpus: int) -> Mess
     return Message.of(
         TENSOR_PARALLEL, total=total, tokens=tokens, context=context, most=most, **values
     )
-
-
-def copied(serving: Serving) -> Iterator[Message]:
-    """Yield that each of several GPUs serves the whole model, and by which option.
-
-    Sources: vLLM: docs, Data Parallel Deployment; SGLang: docs, Server Arguments.
-    """
-    served = serving.served
-    if served.copies > 1:
-        yield Message.of(
-            COPIES,
-            engine=served.engine.id,
-            gpus=served.copies,
-            each=served.each(serving.concurrent),
-        )
-
-
-def instead_of_copies(serving: Serving, whole: Message | None) -> Message | None:
-    """Return what a split holds where requests wait for copies; None where it holds no more."""
-    if whole is None or whole.id != TENSOR_PARALLEL or not serving.waiting:
-        return None
-    more = whole.values["most"] > serving.running
-    return Message.of(f"{TENSOR_PARALLEL}-instead", **whole.values) if more else None
 
 
 def offloads(serving: Serving) -> Iterator[Message]:

@@ -118,7 +118,8 @@ def _traced_precision(settings: FullSettings, trains: bool) -> str:
     if settings.casts_shares:
         # fully_shard's MixedPrecisionPolicy and DeepSpeed compute in 16 bits without autocast.
         return settings.precision.removesuffix("-mixed")
-    return "bf16-mixed" if settings.precision == "bf16" and not trains else settings.precision
+    whole = settings.precision in ("bf16", "fp16") and not trains
+    return f"{settings.precision}-mixed" if whole else settings.precision
 
 
 def kernel(settings: FullSettings, record: GpuRecord) -> Kernel:

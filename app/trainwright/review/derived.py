@@ -2,6 +2,7 @@
 
 from trainwright.review.facts import Facts
 from trainwright.workload import objectives
+from trainwright.workload.engines import SHARING
 
 OBJECTIVES = {"sft": None, "pt": None, "pretrain": None}
 """What trains by one forward and backward pass of one model; others take more."""
@@ -55,6 +56,9 @@ def replicas(facts: Facts) -> int:
 def tensor_degree(facts: Facts) -> int | None:
     """Return over how many GPUs each layer is split, where a plan can say it; None where not."""
     degree = int(facts.value("tensor", 1) or 1)
+    if task(facts) == "infer":
+        alone = facts.value("engine") in SHARING and facts.value("pipeline", 1) == 1
+        return degree if degree > 1 and alone else None
     others = product(facts, "pipeline", "context_parallel", "replicate") > 1
     plain = strategy(facts) == "fsdp2" and task(facts) in ("pretrain", "full")
     aside = facts.value("compile") or facts.value("offload_params") or objective_of(facts)

@@ -273,6 +273,7 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
     if kind == "infer":
         names = ("engine", "memory_share", "kv_cache", "precision")
         found = {name: facts.value(name) for name in names}
+        found["tensor_degree"] = tensor_degree(facts)
         found["quantization"] = facts.value("weights") or facts.value("packed")
         if found["engine"] in ("ollama", "llama.cpp") and found["quantization"] is None:
             found["quantization"] = "q4_k_m"
@@ -375,7 +376,8 @@ def _not_planned(facts: Facts, machine: Mapping[str, Any]) -> Iterator[Message]:
     serves = task(facts) == "infer"
     if not serves and (degree := facts.value("tensor", 1)) > 1 and not tensor_degree(facts):
         yield Message.of("review.not-planned.tensor", degree=degree)
-    for name in (*(("tensor",) if serves else ()), "pipeline", "context_parallel"):
+    split = serves and tensor_degree(facts) is None
+    for name in (*(("tensor",) if split else ()), "pipeline", "context_parallel"):
         if facts.value(name, 1) > 1:
             kind = name.removesuffix("_parallel")
             yield Message.of("review.not-planned.degree", name=kind, degree=facts.value(name))

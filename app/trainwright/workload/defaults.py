@@ -66,7 +66,7 @@ def filled(
     objectives.check(settings, workload)
     _check_optimizer(settings)
     precision = _precision(settings, workload, record)
-    strategy = _strategy(settings, gpu_count)
+    strategy = _strategy(settings, gpu_count if workload.trains else 1)
     _check_update(settings, precision, strategy)
     check_sharding(settings, strategy)
     copies = shard_degree(settings, strategy, gpu_count, nodes)
@@ -114,10 +114,14 @@ def _refuse_not_yet(settings: Settings) -> None:
 def _precision(settings: Settings, workload: Workload, record: GpuRecord) -> Precision:
     if settings.precision is None:
         best = best_precision(record)
-        return "bf16" if best == "bf16-mixed" and not workload.trains else best
+        return best if workload.trains else _IN_16_BITS.get(best, best)
     if (reason := unsupported_precision(settings.precision, record)) is not None:
         raise UserError(reason)
     return settings.precision
+
+
+_IN_16_BITS: dict[Precision, Precision] = {"bf16-mixed": "bf16", "fp16-mixed": "fp16"}
+"""Of what is served: no fp32 weights are kept next to those in 16 bits."""
 
 
 def best_precision(record: GpuRecord) -> Precision:

@@ -86,7 +86,8 @@ def served_by(
     if workload.trains:
         return "transformers", own
     cache = settings.kv_cache or own
-    engine = settings.engine or _usual(quantization, cache, own)
+    split = settings.tensor_degree is not None
+    engine = settings.engine or _usual(quantization, cache, own, split=split)
     if quantization not in WEIGHTS[engine]:
         raise UserError.of(
             "workload.engine-weights",
@@ -109,12 +110,12 @@ def served_by(
     return engine, cache
 
 
-def _usual(quantization: Quantization, cache: KvCache, own: KvCache) -> EngineName:
+def _usual(quantization: Quantization, cache: KvCache, own: KvCache, *, split: bool) -> EngineName:
     if quantization in GGUF:
         return "llama.cpp"
     if quantization in ("int4", "fp8", "mxfp4") or cache in ("fp8", "int8"):
         return "vllm"
-    return "transformers"
+    return "vllm" if split else "transformers"
 
 
 def _no_cache(engine: EngineName, cache: KvCache, own: KvCache) -> UserError:

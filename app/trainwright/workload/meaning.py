@@ -31,7 +31,6 @@ ONLY_TRAINING = (
     "settings.optimizer_offload",
     "settings.reshard_after_forward",
     "settings.shard_degree",
-    "settings.tensor_degree",
     "settings.pipeline_stages",
     "settings.shard_offload",
     "settings.cross_entropy",

@@ -151,7 +151,7 @@ class Settings(Frozen):
     ] = None
     """Default: bf16-mixed from compute capability 8.0 on (and on other makers' GPUs with bf16
     units), fp16-mixed on 7.x (and on Apple's first GPUs), else fp32. Inference, where no master
-    copy is kept: bf16 where training would take bf16-mixed."""
+    copy is kept: bf16 or fp16 where training would take it mixed."""
     quantization: Annotated[Quantization | None, Differs(nearly=_FEWER_BITS)] = None
     """Of frozen or served weights. Default: nf4 for qlora, q4_k_m for ollama, else none."""
     kv_cache: Annotated[KvCache | None, Differs(nearly=("fp8", "int8"))] = None
@@ -263,7 +263,9 @@ class Settings(Frozen):
     and add up their gradients (HSDP). Default: all GPUs share one."""
     tensor_degree: Annotated[int, Field(ge=2, le=64)] | None = None
     """fsdp2: over how many GPUs of a computer each layer is split as well (tensor parallelism):
-    they compute the same samples together. Default: no layer is split."""
+    they compute the same samples together. Default: no layer is split. Serving by vllm, sglang or
+    tensorrt-llm: the GPUs of one copy; more of them are further copies. Default: the fewest that
+    hold a request."""
     pipeline_stages: Annotated[int, Field(ge=2, le=64)] | None = None
     """pp: how many parts the layers are cut into, each on a GPU of its own, that hand micro-batches
     on (1F1B). More GPUs than that hold further copies. Default: as many as there are GPUs."""

@@ -1,6 +1,7 @@
 """How GPUs share weights and layers: what a plan may ask for together."""
 
 from trainwright.messages import UserError
+from trainwright.workload.engines import SHARING
 from trainwright.workload.settings import (
     DIVIDED,
     SHARDED_OPTIMIZERS,
@@ -63,7 +64,13 @@ def tensor_degree(
     if degree is None:
         return None
     each = gpus // nodes
-    if workload.task not in ("pretrain", "full") or workload.objective or workload.frozen:
+    serves = not workload.trains
+    if serves and settings.engine not in (None, *SHARING):
+        values = {"engine": settings.engine, "others": list(SHARING)}
+        raise UserError.of("workload.tensor-engine", key=key, **values)
+    if not serves and (
+        workload.task not in ("pretrain", "full") or workload.objective or workload.frozen
+    ):
         raise UserError.of("workload.tensor-task", key=key)
     if each < 2:
         raise UserError.of("workload.tensor-alone", key=key)
@@ -72,6 +79,8 @@ def tensor_degree(
         raise UserError.of(
             "workload.tensor-degree", key=key, value=degree, gpus=each, possible=possible
         )
+    if serves:
+        return degree
     if strategy != "fsdp2":
         raise UserError.of("workload.tensor-strategy", key=key)
     if settings.cross_entropy not in (None, "full"):

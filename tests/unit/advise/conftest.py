@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainwright.advise.search import Sources
+from trainwright.advise.walk import Sources
 from trainwright.catalog.query import find_gpu
 from trainwright.machine.capacity import capacity, held
 from trainwright.machine.machine import Gpu, Machine

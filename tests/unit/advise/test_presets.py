@@ -429,6 +429,60 @@ def test_sharding_is_a_way_out_of_copies_that_the_plan_fixes_and_is_not_hinted_a
     assert not [note for note in advice.notes if note.id == "advise.sharding"]
 
 
+def test_more_of_the_same_servers_hold_the_shares_that_one_does_not():
+    """16 bytes of state for each of 1.24 billion parameters: 10 GB on each of two GPUs."""
+    plan = planned("llama-3.2-1b", "full", "a100-40gb-sxm", 16, {"sequence_length": 1024})
+    gpus = (plan.machine.gpus[0].model_copy(update={"count": 2, "reserved_mib": 27_000}),)
+    plan = plan.model_copy(update={"machine": plan.machine.model_copy(update={"gpus": gpus})})
+    fixed = plan.settings.model_copy(update={"precision": "bf16-mixed", "strategy": "fsdp2"})
+    plan = plan.model_copy(update={"settings": fixed})
+    ways = advise(plan, resolve(plan), top=1).nothing_fits
+    (way,) = [way for way in ways if "machine.nodes" in way.changes]
+    assert (way.changes["machine.nodes"], way.effect.name, way.buys) == (2, "SAME", True)
+    assert way.changes["machine.network.kind"] == "infiniband-ndr"
+    assert way.estimate.settings.strategy == "fsdp2"
+
+
+def test_a_served_model_is_split_where_that_answers_more_and_copied_where_copies_do():
+    """70B on four A100 of 80 GB (131 GiB of weights), 8B on two RTX 4090."""
+    split, copies = (
+        advise(plan, resolve(plan), top=3)
+        for plan in (
+            served("llama-3.1-70b", "a100-80gb-sxm", 4, concurrent=32, engine="vllm"),
+            served("llama-3.1-8b", "rtx-4090", 2, concurrent=32, engine="vllm"),
+        )
+    )
+    assert split.choices[0].settings.tensor_degree == 4
+    assert copies.choices[0].settings.tensor_degree is None
+    for found, reason in ((split, "split"), (copies, "copies")):
+        (because,) = [
+            one.because for one in found.choices[0].reasons if one.setting == "tensor_degree"
+        ]
+        assert because.id == f"advise.tensor-served.{reason}"
+        assert "compile" not in [one.setting for one in found.choices[0].reasons]
+
+
+def test_what_one_gpu_does_not_serve_an_engine_splits_before_anything_is_changed_or_bought():
+    plan = served("llama-3.1-70b", "a100-80gb-sxm", 4, concurrent=8)
+    way = advise(plan, resolve(plan), top=1).nothing_fits[0]
+    assert (way.changes["settings.engine"], way.effect.name, way.buys) == ("vllm", "SAME", False)
+    assert way.changes["settings.tensor_degree"] in (2, 4)
+    fits = served("llama-3.1-8b", "rtx-4090", 1, concurrent=8)
+    (note,) = advise(fits, resolve(fits), top=1).first_notes
+    assert note.id == "advise.engine"
+    assert note.values["rate"] > 1.2 * note.values["own"]
+
+
+def served(preset: str, gpu: str, count: int, *, concurrent: int, **settings: str) -> Plan:
+    inputs = {"prompt_tokens": 1024, "new_tokens": 256, "concurrent": concurrent}
+    return Plan.model_validate({
+        "model": {"preset": preset},
+        "workload": {"task": "infer", "inputs": inputs},
+        "machine": {"gpus": [{"id": gpu, "count": count}]},
+        "settings": settings,
+    })  # fmt: skip
+
+
 @pytest.mark.slow
 def test_where_an_objective_rules_sharding_out_its_need_is_said_before_a_purchase():
     """Four bytes of weights, four of gradients, eight of AdamW's state, and the reference's four
@@ -450,6 +504,25 @@ def test_where_an_objective_rules_sharding_out_its_need_is_said_before_a_purchas
     assert found.values["whole"] - found.values["need"] == pytest.approx(3 * weights, rel=0.02)
     assert as_json(advice)["notes"][0] == render(found, "en")
     assert all(way.buys for way in advice.nothing_fits)  # what is read after it
+
+
+@pytest.mark.slow
+def test_answers_of_grpo_are_written_by_vllm_where_that_is_sooner():
+    """TRL, docs, Speeding Up Training: generation is often the bottleneck of online methods."""
+    asked = {"task": "full", "effective_batch": 64, "objective": "grpo"}
+    plan = Plan.model_validate({
+        "trainwright": 1,
+        "model": {"preset": "qwen-2.5-0.5b"},
+        "workload": asked | {"inputs": {"prompt_tokens": 256, "new_tokens": 1024}},
+        "machine": {"gpus": [{"id": "a100-80gb-sxm"}]},
+    })  # fmt: skip
+    store.trace(resolve(plan).spec)
+    (found,) = advise(plan, resolve(plan), top=1).first_notes
+    assert found.id == "advise.generation"
+    assert found.values["own"] > 1.2 * found.values["step"]
+    settled = plan.settings.model_copy(update={"generation": found.values["generation"]})
+    chosen = plan.model_copy(update={"settings": settled})
+    assert not advise(chosen, resolve(chosen), top=1).first_notes
 
 
 @pytest.mark.slow
@@ -572,6 +645,14 @@ def test_convolutions_are_compared_in_channels_last():
     compared = [choice.settings.channels_last for choice in advice.choices]
     wanted = dict(worth_tracing(plan, advice))
     assert True in compared or wanted["channels_last"].spec.channels_last
+
+
+def test_convolutions_over_time_have_no_layout_to_choose():
+    """torch.channels_last is a layout of four dimensions: Whisper's convolutions have three."""
+    plan = planned("whisper-tiny", "full", "rtx-4070", 16, {}, {})
+    advice = advise(plan, resolve(plan), top=3)
+    assert not any(choice.settings.channels_last for choice in advice.choices)
+    assert "channels_last" not in [one.setting for one in advice.choices[0].reasons]
 
 
 def test_advice_for_an_engine_says_who_waits_and_nothing_of_a_loss_or_of_pytorch_s_kernels():

@@ -44,6 +44,7 @@ def card(name: str) -> GpuRecord:
         ("a100-40gb-sxm", "nvlink"),
         ("h100-80gb-sxm", "nvlink"),
         ("b200", "nvlink"),
+        ("mi300x", "fabric"),
     ],
 )
 def test_cards_are_joined_as_their_maker_lets_them(name: str, path: str) -> None:
@@ -57,6 +58,12 @@ def test_a_bridge_is_there_only_where_someone_says_so_and_joins_two() -> None:
     assert link_between(a6000, 2).assumed
     assert link_between(a6000, 4, bridged=True).path == "peer"
     assert link_between(card("rtx-4090"), 2, bridged=True).path == "host"
+
+
+def test_each_two_modules_of_amd_have_a_link_so_that_more_of_them_have_more() -> None:
+    """AMD, MI300X platform: 7 links of 128 GB/s, 896 GB/s of both directions with eight modules."""
+    assert link_between(card("mi300x"), 8).bytes_per_s == pytest.approx(896e9 / 2)
+    assert link_between(card("mi300x"), 2).bytes_per_s == pytest.approx(64e9)
 
 
 def test_a_narrow_card_has_a_narrow_link() -> None:

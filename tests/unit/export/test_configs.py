@@ -157,6 +157,22 @@ def test_a_server_runs_as_many_copies_as_the_estimate_counts(
     assert f"--max-num-seqs {4 // copies}" in text
 
 
+@pytest.mark.parametrize("target", ["vllm", "sglang"])
+def test_a_server_splits_its_layers_over_the_gpus_of_a_copy(target: str) -> None:
+    """vLLM: docs, Parallelism and Scaling; SGLang: docs, Server Arguments."""
+    served = Plan.model_validate(
+        {
+            "model": {"preset": "llama-3.1-8b"},
+            "workload": {"task": "infer", "inputs": {"prompt_tokens": 1000, "new_tokens": 24}},
+            "machine": {"gpus": [{"id": "rtx-4090", "count": 4}]},
+        }
+    )
+    decided = settings(precision="bf16", engine=target, micro_batch=4, tensor_degree=2)
+    (text,) = export.files(target, served, decided, {}, "en").values()
+    assert "--tensor-parallel-size 2" in text
+    assert "--data-parallel-size 2" in text
+
+
 def unsloth(given: Plan, **decided: Any) -> str:
     (text,) = export.files("unsloth", given, settings(**decided), {}, "ko").values()
     return text

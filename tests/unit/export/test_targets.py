@@ -64,7 +64,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "strategy": ("ddp",),
     "reshard_after_forward": (),  # of fsdp2: test_resharding_and_offload_reach_the_files
     "shard_degree": (),  # of fsdp2: test_a_copy_in_each_computer_reaches_the_files
-    "tensor_degree": (),  # of fsdp2: test_split_layers_reach_the_files_or_are_refused
+    "tensor_degree": (),  # test_split_layers_reach_the_files_or_are_refused, and of servers
     "pipeline_stages": (),  # of pp: test_stages_reach_the_files_or_are_refused
     "shard_offload": (),  # of fsdp2: test_resharding_and_offload_reach_the_files
     "learning_rate": (1e-4, None),

@@ -135,7 +135,9 @@ def test_a_structure_that_nobody_traced_is_pending() -> None:
             {"machine__gpus": [{"id": "rtx-3090", "count": 2}], "settings__strategy": "single"},
             "plan.note.idle-gpus",
         ),
-        ({"machine__cpu": "a-processor-of-tomorrow"}, "plan.note.unchecked"),
+        ({"machine__cpu": "a-processor-of-tomorrow"}, "machine.which-part"),
+        ({"machine__memory": [{"id": "a-kit-of-tomorrow"}]}, "machine.which-part"),
+        ({"machine__drives": [{"id": "a-drive-of-tomorrow"}]}, "machine.which-part"),
         ({"machine__gpus": [{"id": "rx-7900-xtx"}]}, "plan.note.other-maker"),
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainwright.estimate.engines import ENGINES
-from trainwright.estimate.layersplit import held, split_over
+from trainwright.estimate.served_split import held, split_over
 from trainwright.messages import LANGUAGES, UserError, render
 from trainwright.plan import sentences, serving
 from trainwright.plan.evaluate import Facts, evaluate, resolve
@@ -177,36 +177,86 @@ def test_a_share_is_proposed_only_where_it_holds_all_requests() -> None:
     assert enough.verdict is not Verdict.QUEUES
 
 
-def test_two_cards_are_said_to_hold_what_one_does_not() -> None:
-    """Qwen 2.5 32B in 4 bits: 18 GiB of 32 GiB of both, and 256 KiB of keys and values a token."""
-    packed = {"engine": "vllm", "quantization": "int4"}
-    asked = plan(packed, preset="qwen-2.5-32b", concurrent=1)  # a copy has no use for the other
-    machine = asked.machine.model_validate({"gpus": [{"id": "rtx-4090", "count": 2}]})
-    report = report_of(asked.model_copy(update={"machine": machine}))
-    note = next(note for note in report.notes if note.id == "plan.note.tensor-parallel")
-    crowded = asked.workload.inputs.model_copy(update={"concurrent": 32})
-    workload = asked.workload.model_copy(update={"inputs": crowded})
-    many = asked.model_copy(update={"machine": machine, "workload": workload})
-    waits = report_of(many)
-    assert waits.serving is not None
-    assert waits.serving.running < note.values["most"] / 2, "copies hold the weights twice"
-    instead = next(one for one in waits.notes if one.id == "plan.note.tensor-parallel-instead")
-    for language in LANGUAGES:
-        assert str(instead.values["most"]) in render(instead, language)
-        assert str(waits.serving.running) in render(sentences.verdict(waits), language)
+def on_cards(asked: Plan, gpu: str, count: int, **settings: object) -> Report:
+    machine = asked.machine.model_validate({"gpus": [{"id": gpu, "count": count}]})
+    given = asked.settings.model_copy(update=settings)
+    return report_of(asked.model_copy(update={"machine": machine, "settings": given}))
+
+
+def test_two_cards_that_split_the_layers_hold_more_requests_than_copies() -> None:
+    """Qwen 2.5 32B in 4 bits: 18 GiB of 23.5 GiB on each of two cards, or half of that."""
+    asked = plan({"engine": "vllm", "quantization": "int4"}, preset="qwen-2.5-32b", concurrent=32)
+    copies = on_cards(asked, "rtx-4090", 2)
+    split = on_cards(asked, "rtx-4090", 2, tensor_degree=2)
+    assert copies.serving is not None
+    assert split.serving is not None
+    assert copies.serving.served.copies == 2
+    assert (split.serving.served.copies, split.serving.waiting) == (1, 0)
+    waits = next(one for one in copies.notes if one.id == "plan.note.requests-wait")
+    assert "tensor_degree: 2" in render(waits, "en")
     both = 2 * 0.92 * 23.5 * 2**30 - 20 * 2**30
-    assert 0.85 * both < note.values["tokens"] * 262_144 < both
+    assert 0.85 * both < (split.serving.tokens_left or 0) * 262_144 < both
 
 
-def test_what_each_card_would_need_is_more_than_it_has() -> None:
-    """Qwen 2.5 32B in bf16: 61 GiB of weights, half of them for each of two cards of 24 GB."""
-    asked = plan({"engine": "vllm"}, preset="qwen-2.5-32b")
-    machine = asked.machine.model_validate({"gpus": [{"id": "rtx-4090", "count": 2}]})
-    report = report_of(asked.model_copy(update={"machine": machine}))
-    [note] = [note for note in report.notes if note.id == "plan.note.tensor-parallel-short"]
-    assert note.values["each"] > 30 * 2**30
-    assert note.values["room"] == pytest.approx(0.92 * 23.5 * 2**30, rel=0.02)
-    assert all(render(note, language) for language in LANGUAGES)
+def test_each_gpu_of_a_split_holds_its_part_of_weights_and_heads() -> None:
+    """Llama 3.1 70B: 141.1 GB in bf16, 8 KV heads of 128 in 80 layers: model card, config.json."""
+    asked = plan({"engine": "vllm"}, preset="llama-3.1-70b")
+    for degree in (2, 4, 8):
+        served = on_cards(asked, "a100-80gb", 8, tensor_degree=degree).serving
+        assert served is not None
+        assert served.served.held_weights is not None
+        part = 141.1e9 / degree
+        assert part <= served.served.held_weights.nbytes < 1.002 * part
+        assert served.served.token_bytes == 2 * 2 * 80 * 8 // degree * 128
+        assert served.served.copies == min(8 // degree, served.concurrent)
+
+
+def test_kv_heads_are_copied_where_there_are_fewer_than_gpus() -> None:
+    """Qwen 2.5 7B has 4 KV heads (config.json), which vLLM copies over 28 / 7 and more GPUs."""
+    asked = plan({"engine": "vllm"}, preset="qwen-2.5-1.5b")  # 12 heads, 2 of keys
+    four = on_cards(asked, "rtx-4090", 4, tensor_degree=4).serving
+    two = on_cards(asked, "rtx-4090", 4, tensor_degree=2).serving
+    assert four is not None
+    assert two is not None
+    assert four.served.token_bytes == two.served.token_bytes
+    with pytest.raises(UserError, match="tensor_degree"):
+        on_cards(asked, "rtx-4090", 8, tensor_degree=8)
+
+
+def test_as_many_gpus_split_the_layers_as_it_takes() -> None:
+    """70B in bf16 is 131 GiB: two A100 of 80 GB hold it, 32B is 61 GiB: four RTX 4090 do."""
+    large = on_cards(plan({"engine": "vllm"}, preset="llama-3.1-70b", concurrent=1), "a100-80gb", 8)
+    assert large.settings.tensor_degree == 2
+    cards = on_cards(plan({"engine": "vllm"}, preset="qwen-2.5-32b", concurrent=1), "rtx-4090", 4)
+    assert cards.settings.tensor_degree == 4
+    assert cards.verdict is Verdict.FITS
+    small = on_cards(plan({"engine": "vllm"}, concurrent=1), "rtx-4090", 4)
+    assert small.settings.tensor_degree is None
+
+
+def test_what_even_a_split_does_not_hold_is_refused() -> None:
+    """Qwen 2.5 32B in bf16: 61 GiB of weights, more than two cards of 24 GB have."""
+    report = on_cards(plan({"engine": "vllm"}, preset="qwen-2.5-32b"), "rtx-4090", 2)
+    assert report.verdict is Verdict.NO
+
+
+def test_layers_are_split_by_engines_that_do_so() -> None:
+    with pytest.raises(UserError, match="vllm"):
+        on_cards(plan({"engine": "llama.cpp"}), "rtx-4090", 2, tensor_degree=2)
+    chosen = on_cards(plan({}), "rtx-4090", 2, tensor_degree=2)
+    assert chosen.settings.engine == "vllm"
+
+
+def test_more_gpus_a_layer_answer_one_request_sooner_and_slow_links_less_so() -> None:
+    asked = plan({"engine": "vllm"}, preset="qwen-2.5-32b", concurrent=1)
+    seconds = [
+        on_cards(asked, "h100-80gb", 8, tensor_degree=n).time.step_seconds for n in (2, 4, 8)
+    ]
+    values = [one.value for one in seconds if one is not None]
+    assert values == sorted(values, reverse=True)
+    linked, cards = (on_cards(asked, gpu, 4, tensor_degree=4) for gpu in ("a100-80gb", "rtx-4090"))
+    first = [one.time.serving.first_token.value for one in (linked, cards) if one.time.serving]
+    assert first[1] > 1.5 * first[0]
 
 
 def test_an_engine_with_its_default_share_does_not_start_without_room_for_a_request() -> None:
@@ -229,16 +279,14 @@ def test_layers_without_room_go_to_the_cpu_and_no_speed_is_said_of_that(engine: 
     assert len(parallel) == (engine == "ollama")
 
 
-@pytest.mark.parametrize(("gpus", "verdict"), [(1, Verdict.NO), (2, Verdict.CANNOT_CHECK)])
-def test_what_only_tensor_parallelism_may_fit_is_not_refused(gpus: int, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("gpus", "verdict"), [(1, Verdict.NO), (2, Verdict.FITS)])
+def test_two_cards_hold_what_one_does_not(gpus: int, verdict: Verdict) -> None:
     """16 GB of weights: too much for one card of 12 GB, and 8 GB for each of two."""
-    asked = plan({"engine": "vllm"}, concurrent=1)
-    machine = asked.machine.model_validate({"gpus": [{"id": "rtx-3060-12gb", "count": gpus}]})
-    report = report_of(asked.model_copy(update={"machine": machine}))
+    report = on_cards(plan({"engine": "vllm"}, concurrent=1), "rtx-3060-12gb", gpus)
     assert report.verdict is verdict
-    each = [note for note in report.notes if note.id == "plan.note.tensor-parallel"]
-    assert len(each) == gpus - 1
-    assert all(render(note, language) for note in each for language in LANGUAGES)
+    parted = [note for note in report.notes if note.id == "plan.note.layers-parted"]
+    assert len(parted) == gpus - 1
+    assert all(render(note, language) for note in parted for language in LANGUAGES)
 
 
 def test_what_is_left_is_what_fits() -> None:

@@ -189,12 +189,14 @@ def test_a_file_of_deepspeed_that_is_not_there_leaves_the_verdict_open(
     assert code == 1
 
 
-def test_a_server_that_is_split_is_not_offered_what_would_fit_one_gpu(
+def test_a_server_that_is_split_is_planned_as_it_is(
     answered: Callable[..., Any],
 ) -> None:
     line = "vllm serve meta-llama/Llama-3.1-70B-Instruct --tensor-parallel-size 4"
     found = answered(line, "--machine", "a100-80gb")[1]
-    assert not [one for one in found["findings"] if one["level"] in ("way", "gain")]
+    assert found["plan"]["settings"]["tensor_degree"] == 4
+    assert found["estimate"]["verdict"] == "fits"
+    assert not [one for one in found["findings"] if one["level"] == "way"]
 
 
 @pytest.mark.parametrize("files", [{"m.sh": MEGATRON}, {"t.toml": TITAN.replace(

@@ -150,8 +150,8 @@ def refusal(settings: dict[str, Any] | None = None, **rest: Any) -> str:
     [
         (ADA, "bf16-mixed", "bf16"),
         (gpu((8, 0)), "bf16-mixed", "bf16"),
-        (TURING, "fp16-mixed", "fp16-mixed"),
-        (gpu((7, 0)), "fp16-mixed", "fp16-mixed"),
+        (TURING, "fp16-mixed", "fp16"),
+        (gpu((7, 0)), "fp16-mixed", "fp16"),
         (PASCAL, "fp32", "fp32"),
         (gpu(None), "fp32", "fp32"),
     ],

@@ -40,6 +40,12 @@ def shares(plan: Plan) -> bool:
     return plan.settings.engine in SHARING
 
 
+def splits_layers(plan: Plan) -> bool:
+    """Return whether each layer may be split over several GPUs: on shares, or by an engine."""
+    serves = not plan.workload.trains and plan.settings.engine in (None, *SHARING)
+    return plan.settings.strategy == "fsdp2" or (serves and plan.machine.gpu_count > 1)
+
+
 def has_objective(plan: Plan) -> bool:
     """Return whether there is a choice of what a language model is trained for."""
     return plan.workload.task in TASKS and trains_text(plan)

@@ -380,7 +380,7 @@ class PlanForm(Surface):
         for key in ("reshard_after_forward", "shard_offload"):
             self._switch(group, f"settings.{key}", applies=shares)
         self._degree(group, "shard_degree", 4096, "all", shares)
-        self._degree(group, "tensor_degree", 64, "absent", shares)
+        self._degree(group, "tensor_degree", 64, "absent", applies.splits_layers)
         self._degree(group, "pipeline_stages", 64, "all", lambda p: p.settings.strategy == "pp")
 
     def _degree(self, group: Group, key: str, most: int, absent: str, applies: Any) -> None:
