@@ -158,6 +158,7 @@ def cpu(tree: Tree, *arguments: str, printed: bool = False) -> float:
         "QT_QPA_PLATFORM": "offscreen",
         "XDG_DATA_HOME": tempfile.mkdtemp(dir=SCRATCH),  # neither tree meets the other's state
         "XDG_CONFIG_HOME": tempfile.mkdtemp(dir=SCRATCH),
+        "XDG_STATE_HOME": tempfile.mkdtemp(dir=SCRATCH),
     }
     run = subprocess.run(
         [tree.python, *arguments], cwd=tree.root, env=environment, capture_output=True, text=True

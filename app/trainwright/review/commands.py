@@ -61,7 +61,7 @@ SCRIPTS = {
     **{f"openrlhf.cli.train_{stage}": "openrlhf" for stage in ("sft", "dpo", "kto", "rm")},
 }
 """Scripts of a tool's own, as files and as modules."""
-_OF_DIFFUSERS = re.compile(r"(?:\w+_)?train(?:_\w+)?\.py")
+_OF_DIFFUSERS = re.compile(r"(?:\w{1,40}_)?train(?:_\w{1,80})?\.py")
 _OF_TRAINER = frozenset({"do_train", "optim", "gradient_checkpointing_kwargs"})
 """Options that TrainingArguments has, and hardly a script without them."""
 SWITCHES = frozenset(

@@ -36,11 +36,13 @@ FREE = """\
 메모리:    65742848     5335040    41176064      524288    19231744    59187200
 스왑:       8388604           0     8388604
 """
-NVTOP = [{
-    **{"device_name": "NVIDIA GeForce RTX 4090", "gpu_clock": "2730MHz", "temp": "61C"},
-    **{"power_draw": "210W", "gpu_util": "47%", "mem_util": "85%", "mem_total": "25757220864"},
-    **{"mem_used": "21890072576", "processes": [{"pid": "4211", "gpu_usage": "45%"}]},
-}]
+NVTOP = [
+    {
+        **{"device_name": "NVIDIA GeForce RTX 4090", "gpu_clock": "2730MHz", "temp": "61C"},
+        **{"power_draw": "210W", "gpu_util": "47%", "mem_util": "85%", "mem_total": "25757220864"},
+        **{"mem_used": "21890072576", "processes": [{"pid": "4211", "gpu_usage": "45%"}]},
+    }
+]
 """As nvtop 3.2 prints it with --snapshot: ``extract_gpuinfo.c``."""
 XML = """\
 <?xml version="1.0" ?>

@@ -263,13 +263,19 @@ def test_what_a_tool_did_not_print_is_absent_and_not_zero():
         (nvidia_query.read, CSV.splitlines()[0] + "\n1,2,3\n"),
         (columns.read, DMON.splitlines()[0] + "\n x y z\n"),
         (columns.read, PMON.splitlines()[0] + "\n    0  -  -\n"),
-        (partial(host_tools.read, "vmstat"), " r  b   swpd   free  si   so    bi    bo  us sy id wa\n a b\n"),
+        (
+            partial(host_tools.read, "vmstat"),
+            " r  b   swpd   free  si   so    bi    bo  us sy id wa\n a b\n",
+        ),
         (partial(host_tools.read, "iostat"), "Device  r/s  rkB/s  %util\nsda  x  y  z\n"),
         (host_tools.free, "   total   used  free  shared\nMem:  1x\n"),
         (operator_table.read, "  Name    Self CPU %      Self CPU    # of Calls\n---  ---  ---\n"),
         (stacks.dump, "Process 1: python\nThread 1 (idle)\n"),
         (stacks.speedscope, f'{{"$schema": "{SCHEMA}", "profiles": [{{"type": "sampled"}}]}}'),
-        (stacks.speedscope, f'{{"$schema": "{SCHEMA}", "shared": {{"frames": []}}, "profiles": []}}'),
+        (
+            stacks.speedscope,
+            f'{{"$schema": "{SCHEMA}", "shared": {{"frames": []}}, "profiles": []}}',
+        ),
         (stacks.speedscope, f'{{"$schema": "{SCHEMA}", "a": ' + "[" * 100_000),
     ],
 )

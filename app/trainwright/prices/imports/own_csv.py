@@ -68,7 +68,7 @@ MOST_PIECES = 10_000
 _DELIMITERS = (",", ";", "\t", "|")
 _SLIP = 0.8
 """Likeness from which a column is a slip of one of ours; assumed, ``difflib``'s ratio."""
-_IN_BRACKETS = re.compile(r"\s*[(（\[]([^)）\]]*)[)）\]]\s*")
+_IN_BRACKETS = re.compile(r"\s{0,8}[(（\[]([^()（）\[\]]{0,40})[)）\]]\s{0,8}")
 _HANGUL = re.compile("[가-힣]")
 _ODD = re.compile("[\0-\x08\x0e-\x19\x1c-\x1f]")
 """Control characters that no program writes into a list."""
