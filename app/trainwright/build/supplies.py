@@ -27,7 +27,7 @@ LIMIT_STEP = 0.05
 
 
 def limits(cards: Cards) -> Iterator[Cards]:
-    """Yield the cards with ever lower power limits, in steps of 10 W."""
+    """Yield the cards with ever lower power limits, in whole tens of watts."""
     watts = cards.gpus[0].watts or 0.0
     for number in range(1, round((1 - LEAST_LIMIT) / LIMIT_STEP) + 1):
         limit = floor(watts * (1 - number * LIMIT_STEP) / 10) * 10.0
