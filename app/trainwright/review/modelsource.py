@@ -12,13 +12,12 @@ from trainwright.profile import presets
 from trainwright.quoting import one_line
 from trainwright.review.facts import Fact, Facts
 from trainwright.review.files import Source
+from trainwright.review.kinds.huggingface import TRL_KINDS
 from trainwright.review.names import folder_of, preset_of
 from trainwright.workload import Inputs, ModelSource
 from trainwright.workload.weightfiles import config_of
 
-LEFT_TO_PEFT = (
-    *("trl-sft", "trl-dpo", "trl-reward", "trl-grpo", "trl-kto", "trl-rloo", "script", "peft"),
-)
+LEFT_TO_PEFT = (*TRL_KINDS, "script", "peft")
 """Kinds whose tool hands no layers to PEFT where the file names none."""
 FUSED = {
     **dict.fromkeys(("q_proj", "k_proj", "v_proj"), "query_key_value"),

@@ -107,10 +107,9 @@ class Review:
 
     @property
     def wider(self) -> Message | None:
-        """Why the run is unlike its figures: it takes more, or is split; None where it is not."""
-        unlike = (rules_memory.WIDE, rules_memory.INSTEAD)
-        said = (f.message for f in self.findings if f.rule == "requests-wait" or f in self.errors)
-        return next((message for message in said if message.id in unlike), None)
+        """Why the run does not fit, though its figures do; None where that is not so."""
+        of_memory = (one.message for one in self.errors if one.rule == "memory")
+        return next((message for message in of_memory if message.id == rules_memory.WIDE), None)
 
     @property
     def not_understood(self) -> tuple[Unread, ...]:

@@ -13,10 +13,11 @@ from trainwright.review.finding import Change, Finding, Level, Removed, Renamed
 from trainwright.review.hjson import bare, twice
 from trainwright.review.interpret import Unread
 from trainwright.review.kinds import declared
+from trainwright.review.kinds.huggingface import TRL_KINDS
 from trainwright.review.spans import SPANS
 
 TRAINERS = (
-    *("training-arguments", "trl-sft", "trl-dpo", "trl-reward", "trl-grpo", "trl-kto", "trl-rloo"),
+    *("training-arguments", *TRL_KINDS),
     *("llamafactory", "axolotl", "script", "unsloth"),
 )
 """Kinds whose Trainer fills DeepSpeed's "auto" in."""

@@ -18,7 +18,6 @@ from trainwright.review.finding import Finding, Level
 from trainwright.workload.settings import Effect
 
 WIDE = "review.rule.memory-wide"
-INSTEAD = f"{TENSOR_PARALLEL}-instead"
 OF_ANOTHER_RUN = (
     *(TENSOR_PARALLEL, "review.rule.memory-absent", "review.rule.memory-absent-config"),
 )
@@ -51,7 +50,7 @@ def rules(case: Case, absent: Sequence[Message]) -> list[Finding]:
         if values["used"] + more > values["total"]:
             asked = Message.of("review.rule.memory-at-least", objective=objective, **values)
             return [Finding("memory", "risk", asked)]
-    whole = (TENSOR_PARALLEL, INSTEAD, NO_TENSOR_PARALLEL)
+    whole = (TENSOR_PARALLEL, NO_TENSOR_PARALLEL)
     split = next((note for note in report.notes if note.id in whole), None)
     shares = case.facts.value("tensor", 1) > 1  # what one GPU holds is not what the run needs
     if report.verdict is Verdict.CANNOT_CHECK and split is not None:

@@ -17,12 +17,11 @@ from trainwright.review.derived import (
 from trainwright.review.facts import AUTO
 from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.kinds import KINDS
+from trainwright.review.kinds.huggingface import TRL_KINDS
 from trainwright.workload.defaults import best_precision
 
 SHARDED = ("fsdp2", "fsdp2-no-reshard", "hybrid", "zero3")
-_TRL_AND_TRAINER = (
-    *("training-arguments", "trl-sft", "trl-dpo", "trl-reward", "trl-grpo", "trl-kto", "trl-rloo"),
-)
+_TRL_AND_TRAINER = ("training-arguments", *TRL_KINDS)
 HF_TRAINERS = (*_TRL_AND_TRAINER, "llamafactory")
 _WHOLE = ("full", "pretrain")
 """Tasks that train the model's own weights."""

@@ -342,3 +342,4 @@ TRL_KTO = _trl(
     {"loss_type": Key("kto_loss", word)},
 )
 TRL_RLOO = _trl("trl-rloo", "TRL RLOOConfig", {"normalize_advantages"}, "rloo", _GRPO)
+TRL_KINDS = tuple(kind.name for kind in (TRL_SFT, TRL_DPO, TRL_REWARD, TRL_GRPO, TRL_KTO, TRL_RLOO))
