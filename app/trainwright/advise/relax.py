@@ -45,7 +45,6 @@ for int4 (AWQ, GPTQ), and unpack nf4."""
 _OWN = "mxfp4"
 _EFFECTS: dict[tuple[str, str], Effect] = {("lora", "qlora"): Effect.NEARLY}
 """Frozen weights in 4 bits train the same adapters; any other change of task trains others."""
-SERVED = WEIGHTS["vllm"]
 Answer = tuple[Search, Timed, Report]
 
 SHARES_ASIDE = "advise.relax.shard-offload"
@@ -230,7 +229,7 @@ def by_engine(plan: Plan, record: GpuRecord) -> Plan | None:
     if plan.workload.trains or given.engine is not None or plan.machine.system != "linux":
         return None
     runs = cdna or (record.compute_capability or (0, 0)) >= (7, 0)
-    if not runs or given.quantization not in (None, *SERVED):
+    if not runs or given.quantization not in (None, *WEIGHTS["vllm"]):
         return None
     settings = given.model_copy(update={"engine": "vllm"})
     return plan.model_copy(update={"settings": settings})

@@ -438,8 +438,8 @@ class Search:
             self._seconds[key] = None
             if structure.answers(profile, candidate, self.sequence):
                 engine = self.facts.settings.engine != "transformers"
-                timed = self._round if engine else self._step
-                self._seconds[key] = timed(candidate, profile)
+                took = self._round(candidate) if engine else self._step(candidate, profile)
+                self._seconds[key] = took
         return self._seconds[key]
 
     def _step(self, candidate: Candidate, profile: Profile) -> float:
@@ -448,7 +448,7 @@ class Search:
             return math.inf
         return clock.terms(profile, settings, candidate.micro_batch).step
 
-    def _round(self, candidate: Candidate, _profile: Profile) -> float:
+    def _round(self, candidate: Candidate) -> float:
         """Return the seconds in which an engine answers all requests, those that wait too."""
         rate = self.report(candidate).time.samples_per_second
         return math.inf if rate is None else candidate.micro_batch / rate.value

@@ -67,12 +67,12 @@ def served(search: Search, best: Timed) -> Iterator[Reason]:
     others = (search.alike(best.candidate, tensor_degree=one) for one in known if one != own)
     ranked = sorted(filter(None, others), key=lambda one: one.seconds)
     rival = next(iter(search.confirmed(ranked)), None)
+    if own is None and rival is None:
+        return
     ending = "copies" if own is None else "split" if rival is not None else "fits"
     values: dict[str, object] = {"engine": search.facts.settings.engine, "degree": own or 1}
     if rival is not None:
         values |= {"other": rival[0].candidate.tensor_degree or 1}
         values |= {"more": rival[0].seconds / best.seconds - 1}
-    if own is None and rival is None:
-        return
     because = Message.of(f"advise.tensor-served.{ending}", **values)
     yield Reason("tensor_degree", own or 1, because, SERVING_SOURCE)

@@ -22,8 +22,8 @@ from trainwright.workload import FullSettings
 
 Path = Literal["nvlink", "fabric", "bridge", "peer", "host", "network"]
 """NVLink built into a server's board; Infinity Fabric between each two modules of AMD's; NVLink
-bridges between pairs of cards; PCIe from GPU to
-GPU; PCIe by way of the system's memory; a network between computers."""
+bridges between pairs of cards; PCIe from GPU to GPU; PCIe by way of the system's memory; a network
+between computers."""
 
 PATHS: tuple[Path, ...] = ("nvlink", "fabric", "bridge", "peer", "host", "network")
 
@@ -84,6 +84,11 @@ class Link:
     lanes: int | None = None
     """Of PCIe, for each card."""
     computers: int = 1
+
+    @property
+    def of_gpus(self) -> bool:
+        """Whether it joins GPUs alone, beside PCIe and the network."""
+        return self.path in ("nvlink", "fabric", "bridge")
 
 
 def host_link(

@@ -22,8 +22,8 @@ README, May 2024."""
 SUM_S = 3.2e-5
 """Seconds of a small sum over NVLink, in an engine's own kernel. Fitted: what is left of a pass of
 Qwen2.5 32B and 72B in vLLM 0.6 on two and four A100 SXM (QwenLM/Qwen2.5, speed benchmark).
-Assumed of Infinity Fabric.
-TurboMind and TensorRT-LLM are kept out (``tests/accuracy/rows/serving.md``)."""
+Assumed of Infinity Fabric. TurboMind and TensorRT-LLM are kept out
+(``tests/accuracy/rows/serving.md``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Split:
         hidden = next(one.columns for one in self.model.matrices if one.role == "embedding")
         nbytes, passed = tokens * hidden * width, ring(self.gpus, self.link)
         large = passed.share * nbytes / passed.rate
-        own = self.link.path in ("nvlink", "fabric", "bridge")  # elsewhere engines call NCCL
-        each = SUM_S + large if own else passed.seconds(nbytes)
+        # Elsewhere engines call NCCL.
+        each = SUM_S + large if self.link.of_gpus else passed.seconds(nbytes)
         return (2 * self.layers + 1) * each
 
 

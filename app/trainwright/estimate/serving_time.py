@@ -29,7 +29,6 @@ from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 
 SOURCE = "resources/calibration/serving.json"
-_WIDE = ("fp32", "tf32")
 
 Limit = Bound | Literal["launches"]
 """What generating waits for."""
@@ -160,8 +159,7 @@ def round_of(
     """Return the round of so many requests that arrive together."""
     situation = clock.situation
     gpu, vendor = situation.gpu, situation.gpu.record.vendor
-    width = 4 if settings.precision in _WIDE else 2
-    model = engine_model(gpu, served, width=width)
+    model = engine_model(gpu, served, width=settings.itemsize)
     if model is not None:
         return engine_round(
             model,

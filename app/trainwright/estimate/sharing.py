@@ -94,8 +94,8 @@ def volume_of(profile: Profile, settings: FullSettings, *, adapts: bool) -> Volu
     model = profile.model
     whole = float(model.get("parameters", 0))
     trained = float(model.get("trainable", whole))
-    size = 4 if settings.precision in ("fp32", "tf32") else 2
     frozen = float(model.get("frozen_bytes", 0)) if adapts else 0.0
+    size = settings.itemsize
     weights = frozen + trained * size
     groups = profile.blocks + 1
     wide = 4 if settings.precision.endswith("-mixed") else size

@@ -55,7 +55,7 @@ def split(clock: Clock, profile: Profile, settings: FullSettings) -> Iterator[Me
         return
     nbytes, seconds = clock.joined(profile, settings)
     link = clock.inside
-    slow = "" if link.path in ("nvlink", "fabric", "bridge") else "-slow"
+    slow = "" if link.of_gpus else "-slow"
     values = {"degree": degree, "bytes": nbytes, "seconds": seconds}
     yield Message.of(f"time.note.split{slow}", link=Message.of(f"time.path.{link.path}"), **values)
 

@@ -14,7 +14,6 @@ from trainwright.workload import FullSettings
 
 FACTOR = 2.0
 """Of the 90 % interval at least: no real run was timed, and answers end early. Assumed."""
-_WIDE = ("fp32", "tf32")
 
 
 def writing_seconds(
@@ -41,8 +40,7 @@ def _generating(
     served, new = clock.situation.written, clock.new_tokens
     situation = clock.situation
     if served is not None:
-        width = 4 if settings.precision in _WIDE else 2
-        model = engine_model(situation.gpu, served, width=width)
+        model = engine_model(situation.gpu, served, width=settings.itemsize)
         if model is not None:
             vendor, prompt = situation.gpu.record.vendor, situation.workload.inputs.prompt_tokens
             requests = answers_at_once(clock, settings, batch)

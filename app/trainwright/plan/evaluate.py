@@ -124,15 +124,15 @@ class Pending:
 
     def _facts(self, profile: Profile) -> Facts:
         """Return the facts without notes; layers of a served model are split as they have to be."""
-        place = (profile, self.inputs, (), self.config, self.longest)
+        place = (self.inputs, (), self.config, self.longest)
+        facts = Facts(self.machine, self.settings, profile, *place)
         if self.spec.task != "infer":
-            return Facts(self.machine, self.settings, *place)
+            return facts
 
         def holds(settings: FullSettings) -> bool:
-            return _holds_one(Facts(self.machine, settings, *place))
+            return _holds_one(replace(facts, settings=settings))
 
-        served = (self.machine, self.settings, profile, self.config)
-        return Facts(self.machine, as_needed(*served, holds), *place)
+        return replace(facts, settings=as_needed(*facts.serving, holds))
 
     @property
     def point(self) -> tuple[int, int]:

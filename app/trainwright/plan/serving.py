@@ -125,17 +125,12 @@ def served_of(
         if link is None:
             split = split_over(*whole, scheme)
         elif gpus in degrees(gpus, model, shape):
-            split = tensor_split(*whole, scheme, width=_width(settings), link=link)
+            split = tensor_split(*whole, scheme, width=settings.itemsize, link=link)
     served = Served(engine, settings.kv_cache, shape, packed, model, format, split)
     if shape is None and not served.traced:
         key = "engine" if settings.engine != "transformers" else "quantization"
         raise UserError.of("plan.engine-unknown-model", key=f"settings.{key}")
     return served
-
-
-def _width(settings: FullSettings) -> int:
-    """Return the bytes of a weight that is not quantised."""
-    return 4 if settings.precision in ("fp32", "tf32") else 2
 
 
 def _packed(settings: FullSettings, profile: Profile, config: str) -> Weights | None:
@@ -360,11 +355,16 @@ def _split_tokens(serving: Serving, memory: MemoryEstimate, degree: int) -> int:
 
     Activations stay whole: a lower bound.
     """
+    room, fixed = _split_room(serving, memory, degree)
     served = replace(serving.served, copies=1)
+    return tokens_within(served, max(room - fixed, 0.0) * degree) or 0
+
+
+def _split_room(serving: Serving, memory: MemoryEstimate, degree: int) -> tuple[float, float]:
+    """Return an engine's share of a GPU, and what a split over so many takes of it before keys."""
     outside, rest, parameters = _beside_cache(memory)
-    fixed = outside + rest - parameters * (1 - 1 / degree)
-    room = (served.engine.policy.share or 1) * memory.device_total.value - fixed
-    return tokens_within(served, max(room, 0.0) * degree) or 0
+    share = serving.served.engine.policy.share or 1
+    return share * memory.device_total.value, outside + rest - parameters * (1 - 1 / degree)
 
 
 def _more_at_once(serving: Serving, record: GpuRecord) -> Iterator[Message]:
@@ -396,9 +396,7 @@ def tensor_parallel(serving: Serving, memory: MemoryEstimate, gpus: int) -> Mess
         return None
     if served.model is not None and not served.shape.has_state:
         return None
-    outside, rest, parameters = _beside_cache(memory)
-    total, fixed = memory.device_total.value, outside + rest - parameters * (1 - 1 / gpus)
-    room = (served.engine.policy.share or 1) * total
+    total, (room, fixed) = memory.device_total.value, _split_room(serving, memory, gpus)
     tokens = _split_tokens(serving, memory, gpus)
     most = tokens // context
     cache = served.pool_bytes(max(min(most, serving.concurrent), 1), context)

@@ -358,6 +358,11 @@ class FullSettings(Frozen):
         return self.strategy != "single"
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of a number in the type that computes, where nothing is quantised."""
+        return 4 if self.precision in ("fp32", "tf32") else 2
+
+    @property
     def shards(self) -> bool:
         """Whether a GPU holds only its share of something that one GPU would hold whole."""
         return self.strategy in SHARDED
