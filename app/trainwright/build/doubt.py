@@ -8,6 +8,8 @@ from trainwright.build.answer import Candidate
 from trainwright.estimate.support import measured
 from trainwright.messages import Message
 
+GUESSED = "planner.guessed"
+"""How the ids begin of why a faster computer is ranked by its upper end."""
 WORTH = 1.1
 """Factor by which another's upper end must be lower to be worth a sentence; assumed."""
 
@@ -16,10 +18,17 @@ def counted(one: Candidate) -> float:
     """Return the seconds that rank a computer.
 
     They are the expected ones, and the upper end of their interval where times of the maker's
-    GPUs rest on data sheets alone: a guess leads only where even a bad one would.
+    GPUs rest on data sheets alone, or layers are split over PCIe, of which no published run was
+    compared: a guess leads only where even a bad one would.
     """
-    known = measured(one.build.gpus[0].record)
+    known = measured(one.build.gpus[0].record) and not _splits_over_slots(one)
     return (one.seconds or math.inf) if known else latest(one)
+
+
+def _splits_over_slots(one: Candidate) -> bool:
+    serving = one.report.serving
+    split = serving.served.tensor if serving is not None else None
+    return split is not None and split.link is not None and not split.link.of_gpus
 
 
 def doubted(ranked: Sequence[Candidate]) -> list[Candidate]:
@@ -77,7 +86,7 @@ def _guessed(first: Candidate, others: Sequence[Candidate]) -> Candidate:
     if (faster.seconds or math.inf) >= (first.seconds or math.inf):
         return first
     said = Message.of(
-        "planner.guessed",
+        f"{GUESSED}-split" if _splits_over_slots(faster) else GUESSED,
         **_named("other", faster),
         maker=faster.build.gpus[0].record.vendor,
         seconds=faster.seconds,

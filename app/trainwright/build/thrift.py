@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainwright.build.answer import Candidate
-from trainwright.build.doubt import counted, latest
+from trainwright.build.doubt import GUESSED, counted, latest
 from trainwright.build.money import amount
 from trainwright.messages import Message
 
@@ -64,7 +64,7 @@ def simpler(ranked: Sequence[Candidate]) -> list[Candidate]:
         gain=counted(best) / counted(first) - 1,
         near=FEWER,
     )
-    guessed = first.doubt is not None and first.doubt.id == "planner.guessed"
+    guessed = first.doubt is not None and first.doubt.id.startswith(GUESSED)
     leader = replace(best, thrift=said, doubt=first.doubt if guessed else best.doubt)
     plain = replace(first, doubt=None, thrift=None)
     return [leader, plain, *(one for one in ranked[1:] if one is not best)]

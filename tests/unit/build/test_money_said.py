@@ -91,12 +91,12 @@ def test_the_chart_shows_the_builds_of_the_list() -> None:
 
 
 def test_much_money_fills_all_channels_and_says_why_some_of_it_is_left() -> None:
-    found = answer("full", "60000USD")
+    found = answer("full", "66000USD")
     first = found.builds[0]
     assert first.build.modules == min(first.build.cpu.memory_channels, 8), "the board has 8 slots"
     assert sum(drive.capacity_gb for drive in first.build.drives) >= 2000
     left = amount(said(found, "planner.note.left").values["left"])
-    assert left == pytest.approx(60_000 - first.total.expected, abs=1)
+    assert left == pytest.approx(66_000 - first.total.expected, abs=1)
     assert said(found, "planner.barred.supply").values["count"] == 4, "4 x 600 W from one supply"
 
 
