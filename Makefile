@@ -79,11 +79,14 @@ desktop: $(VENV)/run.stamp
 	-update-mime-database $(DATA)/mime
 	-update-desktop-database $(DATA)/applications
 
-$(VENV)/run.stamp: pyproject.toml scripts/environment.sh
+# What an installation is made of: an edited allocator is compiled again.
+INSTALLED := pyproject.toml scripts/environment.sh app/trainwright/estimate/allocator.c
+
+$(VENV)/run.stamp: $(INSTALLED)
 	@scripts/environment.sh $(VENV) ".[torch]"
 	@touch $@
 
-$(VENV)/test.stamp: pyproject.toml scripts/environment.sh
+$(VENV)/test.stamp: $(INSTALLED)
 	@scripts/environment.sh $(VENV) ".[test]"
 	@touch $@ $(VENV)/run.stamp
 

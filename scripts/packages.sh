@@ -45,6 +45,15 @@ works() { # works PROGRAM
 wheel=$(echo "$goal"/dist/*.whl)
 limit "$wheel" "$MOST_MB_OF_WHEEL"
 
+# A wheel for each platform, with the compiled allocator; only this computer's can be started.
+"$goal/tools/bin/pip" install --quiet --disable-pip-version-check hatchling packaging pydantic \
+    PyYAML platformdirs ziglang==0.17.1
+for platform in manylinux_2_17_{x86_64,aarch64} macosx_{10_13_x86_64,11_0_arm64} win_{amd64,arm64}; do
+    TRAINWRIGHT_PLATFORM=$platform "$goal/tools/bin/pip" wheel --quiet --no-build-isolation \
+        --disable-pip-version-check --no-deps --wheel-dir "$goal/wheels" .
+    "$goal/tools/bin/python" -m zipfile -l "$goal"/wheels/*"$platform".whl | grep -q liballocator
+done
+
 export PIPX_HOME="$goal/pipx" PIPX_BIN_DIR="$goal/pipx/bin" PIPX_DEFAULT_PYTHON="$python"
 "$goal/tools/bin/pipx" install --quiet "$wheel"
 works "$PIPX_BIN_DIR/trainwright"

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent / "nvml_stub"))
 sys.path.insert(0, str(Path(__file__).parent / "hostile"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
+import compile_allocator
 import compile_catalog
 import nvmlstub
 
@@ -32,9 +33,10 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 
 def pytest_configure(config):
-    """Compile an edited catalog once: each test, whose cache is its own, would do it again."""
+    """Compile what was edited once: each test, whose cache is its own, would do it again."""
     if not hasattr(config, "workerinput"):
         compile_catalog.refresh()
+        compile_allocator.refresh()
 
 
 def pytest_addoption(parser):

@@ -54,15 +54,16 @@ def curve(layout: Layout, sizes: Ints, block: Ints | None = None) -> Curve:
     asked = sizes[layout.size]
     given = rounded(asked) if block is None else _on_deaths(layout, block)
     sign = np.sign(layout.storage)
-    start, count = layout.steady, len(layout.storage)
-    live = np.zeros((len(TERMS), count - start), dtype=np.int64)
-    for kind in range(len(TERMS)):
-        of_kind = np.where(layout.term == kind, sign * asked, 0)
-        live[kind] = np.cumsum(of_kind)[start:]
+    changes, start = sign * asked, layout.steady
+    position = np.arange(len(layout.storage) - start, dtype=np.int64)
+    live = np.zeros((len(TERMS), len(position)), dtype=np.int64)
+    live[layout.term[start:], position] = changes[start:]
+    np.add.at(live[:, 0], layout.term[:start], changes[:start])
+    np.cumsum(live, axis=1, out=live)
     live[TERM["rounding"]] = np.cumsum(sign * (given - asked))[start:]
     shown = np.flatnonzero(live.any(axis=1))
     return Curve(
-        position=np.arange(count - start, dtype=np.int64),
+        position=position,
         live=live[shown],
         terms=tuple(TERMS[kind] for kind in shown),
         phases=tuple(_phases(layout.phase[start:])),

@@ -1,5 +1,6 @@
 """The replay against hand-worked sequences and against slow allocators written from the rules."""
 
+import shutil
 from itertools import pairwise
 
 import numpy as np
@@ -7,9 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainwright.estimate import allocator
 from trainwright.estimate.allocator import replay, rounded
 
 KIB, MIB = 2**10, 2**20
+
+
+@pytest.fixture(params=("compiled", "interpreted"), autouse=True, scope="module")
+def _form(request):
+    """Run every test with the library of allocator.c, and again with the Python of the module."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "interpreted":
+            patch.setattr(allocator, "compiled", lambda: None)
+        elif allocator.compiled() is None:
+            assert shutil.which("cc") is None, "a compiler is here, and allocator.c was not built"
+            pytest.skip("no compiler is here")
+        yield
 
 
 def run(*events, **options):
@@ -171,6 +185,31 @@ def test_expandable_equals_a_slow_allocator_written_from_the_rules(events):
         result = replay(*events, expandable=True, limit=limit)
         assert result.allocated.tolist()[: len(expected)] == expected
         assert (result.failed, result.reserved_peak) == (slow.failed, slow.reserved_peak)
+
+
+@pytest.mark.parametrize("expandable", [False, True])
+def test_both_forms_replay_a_long_run_alike(expandable, monkeypatch):
+    drawn = np.random.default_rng(0)
+    sizes, live, rows = np.exp(drawn.uniform(6, 19, 6000)).astype(int).tolist(), [], []
+    for key, nbytes in enumerate(sizes, start=1):
+        rows.append((key, nbytes))
+        live.append(rows[-1])
+        while len(live) > 200 or (live and drawn.random() < 0.45):
+            dead = live.pop(int(drawn.integers(len(live))))
+            rows.append((-dead[0], dead[1]))
+    events = np.array(rows, dtype=np.int64).T
+    free = replay(*events, expandable=expandable)
+    for share in (None, 1.0, 0.9, 0.8, 0.5):  # releases begin below 1, memory runs out at some
+        limit = share and int(share * free.reserved_peak)
+        one = replay(*events, expandable=expandable, limit=limit)
+        with monkeypatch.context() as patch:
+            patch.setattr(allocator, "compiled", lambda: None)
+            other = replay(*events, expandable=expandable, limit=limit)
+        assert one.allocated.tolist() == other.allocated.tolist()
+        assert one.block.tolist() == other.block.tolist()
+        assert (one.reserved_peak, one.releases, one.failed) == (
+            (other.reserved_peak, other.releases, other.failed)
+        )
 
 
 class Slow:
