@@ -72,8 +72,11 @@ class Program(Group):
 
 
 def _loaded(name: str) -> ModuleType:
-    """Return a module, loaded without a look for garbage: what is loaded stays, and the collector
-    would go through it again and again, a tenth of the time of a short command."""
+    """Return a module, loaded without looks for garbage.
+
+    What is loaded stays, and the collector would go through it again and again: a tenth of the
+    time of a short command.
+    """
     collects = gc.isenabled() and name not in sys.modules
     if collects:
         gc.disable()
