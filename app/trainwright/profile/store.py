@@ -245,8 +245,13 @@ class _Tracer:
     start: Runner
 
     def alone(self, at: Point) -> Profile:
-        """Return the profile of one step at one point."""
+        """Return the profile of one step at one point; two shallow copies tell a deep model."""
         asked = _Question((at,), optimizers=(self.spec.asked,), check_repeat=False)
+        if (stretched := self._stretched) is not None:
+            *copies, times = stretched
+            short, long = self.answers(*(replace(asked, config=copy) for copy in copies))
+            with suppress(repeat.RepeatError):
+                return fit(repeat.deeper(short, long, times))
         return fit(*self.answers(asked))
 
     def run(self, points: tuple[Point, ...]) -> raw.TraceResult:
@@ -258,24 +263,35 @@ class _Tracer:
 
         A deep model whose layers repeat is known by two shallow copies.
         """
-        source = _source(self.spec)
-        kind = next((kind for kind in _CONFIGS if kind in source), None)
-        whole = not self.spec.method.frozen  # names of deep parts mean nothing to a shallow copy
-        config = depth.shallow_config(Path(source[kind])) if kind and whole else None
-        if kind is None or config is None:
+        config = None if self._config is None else depth.shallow_config(self._config)
+        if config is None:
             return self.run(points)
         shallow, main = _Question(points, config, optimizers=()), points[:1]
-        stretched = depth.stretched_configs(Path(source[kind]))
-        copies = stretched[:2] if stretched else (None,)
+        stretched = self._stretched
+        copies = (None,) if stretched is None else stretched[:2]
         few, *deep = self.answers(shallow, *(_Question(main, copy) for copy in copies))
         try:
-            known = repeat.deeper(deep[0], deep[1], stretched[2]) if stretched else deep[0]
+            known = deep[0]
+            if stretched is not None:
+                known = repeat.deeper(deep[0], deep[1], stretched[2])
         except repeat.RepeatError:
             known = self.run(main)
         try:
             return depth.transferred(known, few)
         except depth.TransferError:
             return self.run(points)
+
+    @property
+    def _config(self) -> Path | None:
+        """The file that states the model's depth; None where no copy with fewer layers serves."""
+        source = _source(self.spec)
+        kind = next((kind for kind in _CONFIGS if kind in source), None)
+        whole = not self.spec.method.frozen  # names of deep parts mean nothing to a shallow copy
+        return Path(source[kind]) if kind and whole else None
+
+    @property
+    def _stretched(self) -> tuple[dict[str, Any], dict[str, Any], int] | None:
+        return None if self._config is None else depth.stretched_configs(self._config)
 
     def answers(self, *questions: "_Question") -> list[raw.TraceResult]:
         """Trace in one child process, which takes longer to import libraries than to trace.

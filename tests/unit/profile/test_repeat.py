@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,31 @@ def test_a_deep_model_is_told_as_it_is_traced(tmp_path, config, task):
     told = repeat.deeper(*copies, times)
     traced = tracer.run(point)
     assert replace(told, seconds=0.0) == replace(traced, seconds=0.0)
+
+
+def test_the_first_answer_takes_two_shallow_copies(tmp_path, monkeypatch):
+    """So a model of 32 layers answers after 9 of them."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA), encoding="utf-8")
+    spec = TraceSpec(
+        model=(("hf", str(path)),), digest="test", task="full", precision="bf16", kernel="math",
+    )  # fmt: skip
+    asked = []
+
+    def run(program, document, **options):
+        files = [Path(each["model"]["hf"]) for each in store.questions(document)]
+        asked.append([json.loads(file.read_text())["num_hidden_layers"] for file in files])
+        return store.client.run(program, document, **options)
+
+    first = store.trace(spec, at=(2, 64), run=run)
+    monkeypatch.setattr(depth, "stretched_configs", lambda path: None)
+    whole = store.trace(spec, at=(2, 64), run=run)
+    assert asked == [[4, 5], [12]]
+    assert first.category == whole.category
+    for name, segment in whole.segments.items():
+        assert first.segments[name].code.tolist() == segment.code.tolist()
+        assert first.segments[name].b.tolist() == segment.b.tolist()
+    assert first.sizes.tolist() == whole.sizes.tolist()
 
 
 def made(layers, odd=()):
