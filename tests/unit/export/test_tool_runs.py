@@ -64,3 +64,28 @@ def test_llama_factory_trains_by_its_file(
     done = start([*program, "max_steps=2", "use_cpu=true"], folder)
     assert done.returncode == 0, done.stderr[-2000:]
     assert steps_of(folder) == 2
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"strategy": "single"},
+        {"strategy": "ddp", "compile": True},
+        {"strategy": "fsdp2", "checkpointing": "selective", "optimizer_in_backward": False},
+        {"strategy": "fsdp2", "checkpointing": "full", "shard_offload": True, "precision": "bf16"},
+    ],
+    ids=lambda changed: changed["strategy"],
+)
+def test_torchtitan_reads_its_file(tmp_path: Path, changed: dict[str, object]) -> None:
+    """Its own reader refuses a key that it does not know; 0.2.2 reads TOML."""
+    config = pytest.importorskip("torchtitan.config", reason="pip install torchtitan==0.2.2")
+    given = plan({"preset": "llama-3.1-8b"}, "full")
+    folder = put(
+        tmp_path / "files", "torchtitan", given, settings(**({"precision": "bf16-mixed"} | changed))
+    )
+    read = config.ConfigManager().parse_args(["--job.config_file", str(folder / "torchtitan.toml")])
+    assert (read.model.name, read.model.flavor) == ("llama3", "8B")
+    assert read.training.local_batch_size == 2
+    assert read.activation_checkpoint.mode == changed.get("checkpointing", "none")
+    assert read.compile.enable is bool(changed.get("compile"))
+    assert read.training.enable_cpu_offload is bool(changed.get("shard_offload"))
