@@ -3,7 +3,7 @@
 The log of a traced step marks where a block begins and ends, and what its backward pass asks for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainwright.estimate.lifetimes import Layout
-from trainwright.profile.profile import PHASES, Segment
+from trainwright.profile.memo import with_profile
+from trainwright.profile.profile import PHASES, Profile
 from trainwright.profile.structure import Structure
 from trainwright.profile.trace import ALLOC, BEGIN, END, PACK, UNPACK
 
@@ -40,18 +41,17 @@ def spans(layout: Layout, parts: tuple[Structure, ...]) -> Iterator[Span]:
     born[layout.storage[births[::-1]]] = births[::-1]
     profile = layout.profile
     start = len(parts[0].storage)
-    stride = stride_of(parts)
+    stride, before = stride_of(parts), _before_recompute(layout)
     for number, part in enumerate(parts[1:]):
         runs = _runs(part.phase, start)
-        segments = [profile.segments[name] for name in ("micro", "again")
-                    if name in profile.segments]  # fmt: skip
+        logs = [_log(profile, name) for name in ("micro", "again") if name in profile.segments]
         passes = [
             (ahead[1], back[1], back[2])
             for ahead, back in pairwise(runs)
             if (ahead[0], back[0]) == (_FORWARD, _BACKWARD)
         ]
-        for segment, (forward, backward, end) in zip(segments, passes, strict=False):
-            blocks = _blocks(layout, segment, born, number * stride, (backward, end))
+        for log, (forward, backward, end) in zip(logs, passes, strict=False):
+            blocks = _blocks(log, born, number * stride, (backward, end), before)
             yield Span(forward, backward, end, tuple(blocks))
         start += len(part.storage)
 
@@ -70,24 +70,25 @@ def _runs(phase: NDArray[np.uint8], start: int) -> list[tuple[int, int, int]]:
     return [(int(phase[a]), start + a, start + b) for a, b in pairwise(edges) if b > a]
 
 
-def _blocks(
-    layout: Layout,
-    segment: Segment,
-    born: NDArray[np.int64],
-    offset: int,
-    backward: tuple[int, int],
-) -> Iterator[tuple[int, int, int, int]]:
-    """Yield where each block's passes begin and end."""
-    code, a, c = segment.code, segment.a, segment.c
-    allocated = np.flatnonzero(code == ALLOC)
-    storages = a[allocated] + offset
-    births = np.where(storages < len(born), born[np.minimum(storages, len(born) - 1)], -1)
-    allocated, following = allocated[births >= 0], np.append(births[births >= 0], backward[1])
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """What a segment's log says of its blocks, whatever the run; positions in the log."""
 
-    def events(positions: list[int]) -> list[int]:
-        """Return the first birth from each position of the log on."""
-        found: list[int] = following[np.searchsorted(allocated, positions)].tolist()
-        return found
+    allocated: NDArray[np.int64]
+    storages: NDArray[np.int64]
+    """Of each allocation, as the log numbers them."""
+    blocks: tuple[int, ...]
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+    asked: tuple[tuple[int, int], ...]
+    """(block, where backward first asks for what it saved)."""
+
+
+@with_profile(8)
+def _log(profile: Profile, name: str) -> _Log:
+    """Return what the log of a segment says; a search asks for the same one for every layout."""
+    segment = profile.segments[name]
+    code, a, c = segment.code, segment.a, segment.c
 
     def places(kind: int) -> list[tuple[int, int]]:
         at = np.flatnonzero(code == kind)
@@ -99,28 +100,63 @@ def _blocks(
     for holder, at in places(UNPACK):
         asked.setdefault(holders.get(holder, -1), at)
     begins, ends = dict(places(BEGIN)), dict(places(END))
-    numbers = sorted(begins)
-    again = [number for number in numbers if number in asked]
-    found = events([asked[number] for number in again])
-    back = {number: _before_recompute(layout, at) for number, at in zip(again, found, strict=True)}
+    blocks = tuple(sorted(begins))
+    allocated = np.flatnonzero(code == ALLOC)
+    return _Log(
+        allocated,
+        a[allocated].astype(np.int64),
+        blocks,
+        tuple(begins[block] for block in blocks),
+        tuple(ends[block] for block in blocks),
+        tuple((block, asked[block]) for block in blocks if block in asked),
+    )
+
+
+def _blocks(
+    log: _Log,
+    born: NDArray[np.int64],
+    offset: int,
+    backward: tuple[int, int],
+    before: "_BeforeRecompute",
+) -> Iterator[tuple[int, int, int, int]]:
+    """Yield where each block's passes begin and end."""
+    storages = log.storages + offset
+    births = np.where(storages < len(born), born[np.minimum(storages, len(born) - 1)], -1)
+    allocated, following = log.allocated[births >= 0], np.append(births[births >= 0], backward[1])
+
+    def events(positions: Sequence[int]) -> list[int]:
+        """Return the first birth from each position of the log on."""
+        found: list[int] = following[np.searchsorted(allocated, positions)].tolist()
+        return found
+
+    again = [block for block, _ in log.asked]
+    found = before(events([at for _, at in log.asked]))
+    back = dict(zip(again, found, strict=True))
     done = backward[1]
-    opened, closed = (events([one[number] for number in numbers]) for one in (begins, ends))
-    for number, begin, end in zip(numbers, opened, closed, strict=True):
+    for number, begin, end in zip(log.blocks, events(log.begins), events(log.ends), strict=True):
         at = back.get(number, -1)
         late = at < 0 or end > backward[1]
         yield begin, min(end, backward[0]), *((-1, -1) if late else (at, done))
         done = min(done, at) if at >= 0 else done
 
 
-def _before_recompute(layout: Layout, event: int) -> int:
-    """Return the event before which a block's forward pass runs again, or the event itself."""
-    ops = layout.profile.ops.phase
-    at = event
-    while at > 0 and (
-        layout.storage[at - 1] < 0
-        or (layout.op[at - 1] >= 0 and ops[int(layout.op[at - 1])] in ("forward", "recompute"))
-    ):
-        if layout.phase[at - 1] != _BACKWARD:
-            break
-        at -= 1
-    return at
+_BeforeRecompute = Callable[[list[int]], list[int]]
+
+
+def _before_recompute(layout: Layout) -> _BeforeRecompute:
+    """Return what finds the events before which blocks' forward passes run again.
+
+    Such a pass is the stretch of deaths and of forward's operators in a backward pass that ends
+    at the event. Without one it is the event itself.
+    """
+    forward = np.array([phase in ("forward", "recompute") for phase in layout.profile.ops.phase])
+    op = layout.op
+    runs = np.zeros(len(op), dtype=bool) if not len(forward) else (op >= 0) & forward[op]
+    goes_on = ((layout.storage < 0) | runs) & (layout.phase == _BACKWARD)
+    stops = np.append(-1, np.flatnonzero(~goes_on))
+
+    def before(events: list[int]) -> list[int]:
+        found: list[int] = (stops[np.searchsorted(stops, events) - 1] + 1).tolist()
+        return found
+
+    return before
