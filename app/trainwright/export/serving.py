@@ -16,7 +16,11 @@ from trainwright.quoting import one_line, shell_word
 from trainwright.workload import FullSettings
 
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "tf32": "float32"}
-CACHES = {"fp8": "fp8", "int8": "int8"}
+CACHES: Mapping[str, Mapping[str, str]] = {
+    "vllm": {"fp8": "fp8", "int8": "int8"},
+    "sglang": {"fp8": "fp8_e4m3"},
+}
+"""The engines' own words for a cache: of vLLM 0.33 and SGLang 0.5.23, which knows no int8."""
 WEIGHTS: Mapping[str, Mapping[str, str]] = {
     "vllm": {"fp8": "fp8", "nf4": "bitsandbytes"},
     "sglang": {"fp8": "fp8"},
@@ -86,8 +90,8 @@ def _shared(plan: Plan, settings: FullSettings, engine: str) -> dict[str, object
         found["dtype"] = DTYPES[settings.precision]
     if (weights := WEIGHTS[engine].get(settings.quantization)) is not None:
         found["quantization"] = weights
-    if settings.kv_cache in CACHES:
-        found["kv-cache-dtype"] = CACHES[settings.kv_cache]
+    if (cache := CACHES[engine].get(settings.kv_cache)) is not None:
+        found["kv-cache-dtype"] = cache
     return found
 
 

@@ -173,6 +173,22 @@ def test_a_server_splits_its_layers_over_the_gpus_of_a_copy(target: str) -> None
     assert "--data-parallel-size 2" in text
 
 
+def test_each_engine_has_its_own_word_for_a_cache_in_fp8() -> None:
+    """SGLang 0.5.23 refuses vLLM's plain fp8 (``sglang/srt/server_args.py``)."""
+    served = Plan.model_validate(
+        {
+            "model": {"preset": "qwen-3-30b-a3b"},
+            "workload": {"task": "infer", "inputs": {"prompt_tokens": 1000, "new_tokens": 24}},
+            "machine": {"gpus": [{"id": "h100-80gb-sxm"}]},
+        }
+    )
+    for target, word in (("vllm", "fp8"), ("sglang", "fp8_e4m3")):
+        decided = settings(precision="bf16", engine=target, kv_cache="fp8")
+        (text,) = export.files(target, served, decided, {}, "en").values()
+        assert f"--kv-cache-dtype {word}\n" in text
+        assert "Qwen/Qwen3-30B-A3B" in text
+
+
 def unsloth(given: Plan, **decided: Any) -> str:
     (text,) = export.files("unsloth", given, settings(**decided), {}, "ko").values()
     return text

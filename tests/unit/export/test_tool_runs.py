@@ -3,10 +3,13 @@
 Two of them need older libraries, which ``OLD_LIBRARIES`` points to: ``make recipes`` installs them.
 """
 
+import argparse
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from exporting import plan, put, settings, start
@@ -89,3 +92,50 @@ def test_torchtitan_reads_its_file(tmp_path: Path, changed: dict[str, object]) -
     assert read.activation_checkpoint.mode == changed.get("checkpointing", "none")
     assert read.compile.enable is bool(changed.get("compile"))
     assert read.training.enable_cpu_offload is bool(changed.get("shard_offload"))
+
+
+def of_vllm() -> Any:
+    """Return vLLM's own parser, which asks for a device; any will do."""
+    platforms = pytest.importorskip("vllm.platforms")
+    platforms._current_platform = pytest.importorskip("vllm.platforms.cpu").CpuPlatform()
+    words = pytest.importorskip("vllm.engine.arg_utils")
+    parser = pytest.importorskip("vllm.utils.argparse_utils").FlexibleArgumentParser()
+    return words.AsyncEngineArgs.add_cli_args(parser)
+
+
+def of_sglang() -> Any:
+    """Return SGLang's own parser."""
+    parser = argparse.ArgumentParser()
+    pytest.importorskip("sglang.srt.server_args").ServerArgs.add_cli_args(parser)
+    return parser
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"kv_cache": "fp8", "quantization": "fp8"},
+        {"tensor_degree": 2, "memory_share": 0.85, "micro_batch": 16},
+        {"precision": "fp16", "quantization": "int4"},
+    ],
+    ids=["plain", "fp8", "split", "int4"],
+)
+def test_an_engine_takes_the_line_that_serves(
+    tmp_path: Path, engine: str, changed: dict[str, object]
+) -> None:
+    parser = {"vllm": of_vllm, "sglang": of_sglang}[engine]()
+    inputs = {"prompt_tokens": 1000, "new_tokens": 300}
+    four = {"gpus": [{"id": "h100-80gb-sxm", "count": 4}]}
+    given = plan({"preset": "qwen-3-30b-a3b"}, "infer", machine=four)
+    given = with_keys(given, {"workload.inputs": inputs, "workload.effective_batch": None})
+    asked = settings(**({"engine": engine, "precision": "bf16"} | changed))
+    line = (put(tmp_path / "files", engine, given, asked) / "serve.sh").read_text(encoding="utf-8")
+    words = shlex.split(line.replace("\\\n", ""), comments=True)
+    words = ["--model", *words[2:]] if engine == "vllm" else words[3:]
+    read = parser.parse_args(words)
+    assert (read.model if engine == "vllm" else read.model_path) == "Qwen/Qwen3-30B-A3B"
+    degree = read.tensor_parallel_size if engine == "vllm" else read.tp_size
+    assert degree == changed.get("tensor_degree", 1)
+    assert (read.kv_cache_dtype == "auto") is ("kv_cache" not in changed)

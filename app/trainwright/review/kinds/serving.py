@@ -34,6 +34,8 @@ CACHES = {
     "bfloat16": "bf16",
     "int8": "int8",
 }
+_SGLANG_CACHES = {word: cache for word, cache in CACHES.items() if word not in ("fp8", "int8")}
+"""``sglang/srt/server_args.py`` of 0.5.23 refuses a plain fp8."""
 
 
 def length(value: Any) -> int | None:
@@ -98,7 +100,9 @@ SGLANG = Kind(
         **dict.fromkeys(("pp-size", "pp", "pipeline-parallel-size"), key("pipeline", whole)),
         "max-running-requests": key("most_requests", whole),
         "quantization": Key("weights", among(WEIGHTS), {"fp8": "fp8"}.__getitem__),
-        "kv-cache-dtype": Key("kv_cache", among(CACHES), lambda value: value),
+        "kv-cache-dtype": Key(
+            "kv_cache", among(_SGLANG_CACHES), lambda v: {"fp8": "fp8_e4m3"}.get(v, v)
+        ),
     },
     marks=frozenset({"model-path", "mem-fraction-static", "context-length"}),
     otherwise={"engine": "sglang"},
