@@ -41,7 +41,7 @@ main()
 REPLAY = """
 import sys, time
 from pathlib import Path
-from trainwright.estimate.memory import estimate_memory
+from trainwright.estimate.memory.device_memory import estimate_memory
 from trainwright.plan import file
 from trainwright.plan.evaluate import resolve
 facts = resolve(file.read(Path(sys.argv[1])))

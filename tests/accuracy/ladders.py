@@ -11,7 +11,7 @@ from optables import ROWS
 
 from trainwright.catalog import catalog
 from trainwright.data import resources
-from trainwright.estimate.steptime import estimate_time
+from trainwright.estimate.time.steptime import estimate_time
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.machine import capacity
 from trainwright.machine.machine import Gpu

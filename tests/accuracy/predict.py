@@ -7,7 +7,7 @@ import packed
 from rows import Row, profile_name, rows
 
 from trainwright.catalog import catalog
-from trainwright.estimate.memory import MemoryEstimate, estimate_memory
+from trainwright.estimate.memory.device_memory import MemoryEstimate, estimate_memory
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.machine import capacity
 from trainwright.machine.machine import Gpu

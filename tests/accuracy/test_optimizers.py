@@ -9,7 +9,7 @@ import pytest
 from predict import gpu_of, profile_of, settings_of
 from rows import rows
 
-from trainwright.estimate.memory import estimate_memory
+from trainwright.estimate.memory.device_memory import estimate_memory
 
 GB, GIB = 1e9, 2**30
 LLAMA, VIT = "torchtune/llama-2-7b/adamw", "torchao/vit-g/adam"

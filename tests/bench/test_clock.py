@@ -4,9 +4,9 @@ from time import perf_counter, process_time
 
 import pytest
 
-from trainwright.estimate.clock import Clock
-from trainwright.estimate.operator_clock import Situation
-from trainwright.estimate.steptime import estimate_time
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.operator_clock import Situation
+from trainwright.estimate.time.steptime import estimate_time
 from trainwright.plan.evaluate import Facts, resolve
 from trainwright.plan.schema import Plan
 from trainwright.workload import Workload

@@ -9,7 +9,7 @@ from time import perf_counter, process_time
 
 import pytest
 
-from trainwright.estimate.memory import first_look
+from trainwright.estimate.memory.device_memory import first_look
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.schema import Plan
 

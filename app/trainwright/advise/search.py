@@ -20,15 +20,15 @@ from trainwright.advise import space, structure
 from trainwright.advise.space import Candidate, Space
 from trainwright.advise.walk import Sources, Timed, Walk
 from trainwright.estimate.calibration import memory_calibration
-from trainwright.estimate.clock import Clock
-from trainwright.estimate.loader import host_of
-from trainwright.estimate.memory import allocated_peak_bytes
+from trainwright.estimate.input.loader import host_of
+from trainwright.estimate.input.pipeline_calibration import load as load_pipeline
+from trainwright.estimate.memory.device_memory import allocated_peak_bytes
+from trainwright.estimate.memory.outside import bytes_outside
 from trainwright.estimate.offload import pinned_bytes
-from trainwright.estimate.operator_clock import Situation
-from trainwright.estimate.outside import bytes_outside
-from trainwright.estimate.pipeline_calibration import load as load_pipeline
-from trainwright.estimate.serving import Served
-from trainwright.estimate.unrolled import refusal
+from trainwright.estimate.serving.served import Served
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.operator_clock import Situation
+from trainwright.estimate.time.unrolled import refusal
 from trainwright.messages import UserError
 from trainwright.plan.effective import completed_with
 from trainwright.plan.evaluate import Facts, evaluate, runs_out, served_in, splits_of, written_in

@@ -8,20 +8,20 @@ from typing import Any
 
 from trainwright import __version__
 from trainwright.estimate import correction
-from trainwright.estimate.clock import Clock
-from trainwright.estimate.loader import host_of
-from trainwright.estimate.memory import (
+from trainwright.estimate.input.loader import host_of
+from trainwright.estimate.input.pipeline_calibration import load as load_pipeline
+from trainwright.estimate.memory.device_memory import (
     MemoryEstimate,
     estimate_memory,
     runs_within,
 )
-from trainwright.estimate.operator_clock import Situation
-from trainwright.estimate.pipeline_calibration import load as load_pipeline
-from trainwright.estimate.roofpoints import Roofs, roofs
-from trainwright.estimate.serving import Served
-from trainwright.estimate.steptime import TimeEstimate, estimate_time
+from trainwright.estimate.serving.served import Served
 from trainwright.estimate.support import support
-from trainwright.estimate.unrolled import refusal
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.operator_clock import Situation
+from trainwright.estimate.time.roofpoints import Roofs, roofs
+from trainwright.estimate.time.steptime import TimeEstimate, estimate_time
+from trainwright.estimate.time.unrolled import refusal
 from trainwright.machine.build import Check, Use, Way
 from trainwright.machine.checks import checks
 from trainwright.machine.machine import Gpu, Machine

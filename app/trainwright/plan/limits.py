@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from trainwright.estimate.memory import allocated_peak_bytes
-from trainwright.estimate.outside import bytes_outside
-from trainwright.estimate.scaling import ScalingPoint, on_gpus
+from trainwright.estimate.memory.device_memory import allocated_peak_bytes
+from trainwright.estimate.memory.outside import bytes_outside
+from trainwright.estimate.time.scaling import ScalingPoint, on_gpus
 from trainwright.plan.evaluate import Facts, memory_of, runs_out, served_in
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan

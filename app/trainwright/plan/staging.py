@@ -2,7 +2,7 @@
 
 import json
 
-from trainwright.estimate.memory import stage_peaks
+from trainwright.estimate.memory.device_memory import stage_peaks
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.machine.machine import Gpu
 from trainwright.messages import Message, UserError

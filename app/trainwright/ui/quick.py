@@ -6,8 +6,8 @@ comes from another thread and takes its place.
 
 from dataclasses import replace
 
-from trainwright.estimate.breakdown import Curve
-from trainwright.estimate.memory import MemoryEstimate, first_look
+from trainwright.estimate.memory.breakdown import Curve
+from trainwright.estimate.memory.device_memory import MemoryEstimate, first_look
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts, served_in

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from trainwright.catalog import Fact, GpuRecord
-from trainwright.estimate.steptime import TimeEstimate, estimate_time
+from trainwright.estimate.time.steptime import TimeEstimate, estimate_time
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Kind, Unit
 from trainwright.machine.machine import Gpu

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwright.estimate.allocator import replay, rounded
+from trainwright.estimate.memory.allocator import replay, rounded
 
 KIB, MIB = 2**10, 2**20
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from trainwright.estimate.cuda import Device
-from trainwright.estimate.layout import TERM, training_layout
+from trainwright.estimate.memory.layout import TERM, training_layout
 from trainwright.profile import trace
 from trainwright.profile.fit import fit
 from trainwright.profile.profile import PHASES

@@ -11,8 +11,12 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from trainwright.estimate.cuda import Device
-from trainwright.estimate.layout import TERM, Layout, training_layout
-from trainwright.estimate.memory import allocated_peak_bytes, estimate_memory, first_look
+from trainwright.estimate.memory.device_memory import (
+    allocated_peak_bytes,
+    estimate_memory,
+    first_look,
+)
+from trainwright.estimate.memory.layout import TERM, Layout, training_layout
 from trainwright.explain import Kind, Unit
 from trainwright.messages import render
 

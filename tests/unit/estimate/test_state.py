@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwright.estimate.memory import estimate_memory
+from trainwright.estimate.memory.device_memory import estimate_memory
 from trainwright.profile import trace
 from trainwright.profile.fit import fit
 from trainwright.worker import client
