@@ -474,7 +474,8 @@ def _gpus_together(facts: Facts, *, infers: bool) -> int:
     settings, machine = facts.settings, facts.machine
     if infers and settings.tensor_degree is not None:
         return settings.tensor_degree
-    return machine.gpu_count if settings.several and gpus_of(settings, machine) == 1 else 1
+    in_turn = infers and gpus_of(settings, machine) > 1
+    return machine.gpu_count if settings.several and not in_turn else 1
 
 
 def _length(inputs: Inputs) -> int:
