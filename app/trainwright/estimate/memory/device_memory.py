@@ -35,6 +35,7 @@ from trainwright.profile.profile import Ints, Profile
 from trainwright.workload import FullSettings
 
 __all__ = [
+    "Asked",
     "Curve",
     "MemoryEstimate",
     "allocated_peak_bytes",
@@ -46,6 +47,37 @@ __all__ = [
 _WORTH_BOUNDS = 0.01
 """Share of the peak between torch.compile's bounds below which they are not told; assumed."""
 ALLOCATOR_SOURCE = "replay of torch: c10/cuda/CUDACachingAllocator.cpp"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the memory of a GPU is asked of: a profile, a machine, settings and inputs."""
+
+    profile: Profile
+    """Of the structure that the settings ask for."""
+    gpu: Gpu
+    """With what the driver offers and what others hold."""
+    settings: FullSettings
+    """Complete; the micro-batch is ``batch``, not read from here."""
+    batch: int
+    """Samples a micro-batch; for inference requests at once."""
+    sequence: int
+    """Tokens a sample, or a prompt; 0 where the model has no sequence."""
+    new_tokens: int | None = None
+    """Tokens to generate; given for inference, and only there."""
+    gpu_count: int = 1
+    """GPUs that train together."""
+    nodes: int = 1
+    """Computers alike that they are spread over."""
+    system: System = "linux"
+    """Expandable segments exist on Linux only; torch ignores them elsewhere."""
+    served: Served | None = None
+    """By which engine; None for what was traced."""
+
+    @property
+    def point(self) -> Point:
+        """Where the run is looked at."""
+        return Point.of(self.batch, self.sequence, self.new_tokens, self.served)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +110,7 @@ class MemoryEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Making:
     """What makes a layout, and of what: alike for all plans that share one."""
 
     make: Callable[..., Layout]
@@ -92,59 +124,54 @@ class _Asked:
 _ANY = Device("NVIDIA", 9)  # only the size of workspaces differs from GPU to GPU
 
 
-def _peak(asked: _Asked, batch: Ints, sequence: Ints, context: Ints | None = None) -> Ints:
+def _peak(making: _Making, batch: Ints, sequence: Ints, context: Ints | None = None) -> Ints:
     """Return the quick peak at each point, in bytes; what all GPUs share is worked out once."""
-    values = dict(asked.arguments)
-    alike = replace(asked, arguments=tuple({**values, "device": _ANY}.items()))
+    values = dict(making.arguments)
+    alike = replace(making, arguments=tuple({**values, "device": _ANY}.items()))
     workspace = cuda.cublas_workspace(values["device"])
     return _ceiling_of(values["profile"], alike).peak(batch, sequence, context, workspace=workspace)
 
 
 @with_profile(100)
-def _ceiling_of(_profile: Profile, asked: _Asked) -> Ceiling:
+def _ceiling_of(_profile: Profile, making: _Making) -> Ceiling:
     """Return the moments that can be the peak.
 
     A search keeps these for all that it tries: they take kilobytes, their layouts a megabyte each.
     """
-    return ceiling(asked.layout())
+    return ceiling(making.layout())
 
 
-def _asked(
-    profile: Profile,
-    gpu: Gpu,
-    settings: FullSettings,
-    *,
-    infer: bool = False,
-    gpu_count: int = 1,
-    served: Served | None = None,
-    kept: float | None = None,
-    stage: Stage | None = None,
-) -> _Asked:
+def _making(asked: Asked, *, kept: float | None = None, stage: Stage | None = None) -> _Making:
     """Return what makes the run that a plan stands for.
 
     ``kept`` is the share that torch.compile saves of what it may compute again; by default
     the middle where the plan compiles. ``stage`` is one of the plan's pipeline.
     """
+    gpu, settings = asked.gpu, asked.settings
     device = cuda.alike(Device.of(gpu.record, gpu.workspace))  # so that layouts are made once
     if kept is None:
         kept = memory_calibration().compile_kept if settings.compile else 1.0
-    common = {"profile": profile, "device": device, "channels_last": settings.channels_last}
-    if infer:
-        return _Asked(inference_layout, tuple({**common, "served": served}.items()))
+    common = {
+        "profile": asked.profile,
+        "device": device,
+        "channels_last": settings.channels_last,
+    }
+    if asked.new_tokens is not None:
+        return _Making(inference_layout, tuple({**common, "served": asked.served}.items()))
     arguments = {
         **common,
         "accumulation": min(settings.accumulation, 2),
         "checkpointing": settings.recomputing,
         "optimizer": settings.update,
-        "replicas": min(gpu_count, 2) if settings.strategy == "ddp" else 1,
-        "sharding": sharding_of(settings, gpu_count),
+        "replicas": min(asked.gpu_count, 2) if settings.strategy == "ddp" else 1,
+        "sharding": sharding_of(settings, asked.gpu_count),
         "stage": stage,
         "offload": settings.optimizer_offload,
         "kept": kept,
         "loop": loop_of(settings),
         "engine": _engine(gpu, settings),
     }
-    return _Asked(training_layout, tuple(arguments.items()))
+    return _Making(training_layout, tuple(arguments.items()))
 
 
 def _engine(gpu: Gpu, settings: FullSettings) -> Engine | None:
@@ -154,52 +181,29 @@ def _engine(gpu: Gpu, settings: FullSettings) -> Engine | None:
     return Engine(int(settings.beside * gpu.total.value), settings.generation == "vllm-sleep")
 
 
-def estimate_memory(  # Long: half of it is what it takes, and the one value that it returns.
-    profile: Profile,
-    gpu: Gpu,
-    settings: FullSettings,
-    *,
-    batch: int,
-    sequence: int,
-    new_tokens: int | None = None,
-    gpu_count: int = 1,
-    nodes: int = 1,
-    system: System = "linux",
-    served: Served | None = None,
-) -> MemoryEstimate:
+def estimate_memory(asked: Asked) -> MemoryEstimate:
     """Return the memory of one GPU, in bytes.
-
-    Args:
-        profile: Of the structure that the settings ask for.
-        gpu: With what the driver offers and what others hold.
-        settings: Complete; ``batch`` is the micro-batch, not read from here.
-        batch: Samples a micro-batch; for inference requests at once.
-        sequence: Tokens a sample, or a prompt; 0 where the model has no sequence.
-        new_tokens: Tokens to generate; given for inference, and only there.
-        gpu_count: GPUs that train together.
-        nodes: Computers alike that they are spread over.
-        system: Expandable segments exist on Linux only; torch ignores them elsewhere.
-        served: By which engine; None for what was traced.
 
     Raises:
         KeyError: the profile knows neither the optimizer nor one to derive it from.
     """
-    run = _run(profile, gpu, settings, batch, sequence, new_tokens, gpu_count, system, served)
+    profile, gpu, settings = asked.profile, asked.gpu, asked.settings
+    run = _run(asked)
     layout = run.layout
-    held = outside(gpu, gpu_count)
+    held = outside(gpu, asked.gpu_count)
     total_bytes = int(gpu.total.value)
     room = total_bytes - int(sum(part.value for part in held))
     limited = run.within(room)
     shown = run.within(None) if limited.out_of_memory else limited
     held_by = run.held(shown)
     terms = held_by.terms
-    fusing = (0.0, 0.0)
-    if settings.compile and new_tokens is None:
-        fusing = _fusing(profile, gpu, settings, batch, sequence, gpu_count)
+    fuses = settings.compile and asked.new_tokens is None
+    fusing = _fusing(asked) if fuses else (0.0, 0.0)
     allocated = _allocated(terms, shown, settings, fusing)
     reserved = _reserved(allocated, shown, fusing)
     paged = paged_state(layout, room - reserved.value)
-    pinned = pinned_bytes(profile, settings.recomputing, batch, sequence)
+    pinned = pinned_bytes(profile, settings.recomputing, asked.batch, asked.sequence)
+    pinned *= asked.gpu_count if settings.several else 1
     used = total(Message.of("memory.used"), (reserved, *held, *paged), role="used")
     margin = hypot(_margin(used, allocated, held), fusing[1])
     passes = not limited.out_of_memory and not run.within(int(room - margin)).out_of_memory
@@ -213,118 +217,80 @@ def estimate_memory(  # Long: half of it is what it takes, and the one value tha
         free=_free(gpu.total, used),
         out_of_memory=limited.out_of_memory,
         curve=held_by.curve,
-        derivation=textbook_line(profile, terms, settings.precision, batch),
-        host=host_memory(layout, paged, (gpu_count if settings.several else 1) * pinned, nodes),
+        derivation=textbook_line(profile, terms, settings.precision, asked.batch),
+        host=host_memory(layout, paged, pinned, asked.nodes),
     )
 
 
-def runs_within(
-    profile: Profile,
-    gpu: Gpu,
-    settings: FullSettings,
-    *,
-    batch: int,
-    sequence: int,
-    new_tokens: int | None = None,
-    gpu_count: int = 1,
-    system: System = "linux",
-    served: Served | None = None,
-) -> bool:
+def runs_within(asked: Asked) -> bool:
     """Return whether the replay ends within the device, without a margin.
 
     For searching: it stops where memory runs out, and an estimate that follows goes on from it.
     """
-    run = _run(profile, gpu, settings, batch, sequence, new_tokens, gpu_count, system, served)
-    room = int(gpu.total.value) - bytes_outside(gpu, gpu_count)
-    return not run.within(room).out_of_memory
+    room = int(asked.gpu.total.value) - bytes_outside(asked.gpu, asked.gpu_count)
+    return not _run(asked).within(room).out_of_memory
 
 
-def _run(
-    profile: Profile,
-    gpu: Gpu,
-    settings: FullSettings,
-    batch: int,
-    sequence: int,
-    new_tokens: int | None,
-    gpu_count: int,
-    system: System,
-    served: Served | None,
-) -> Run:
+def _run(asked: Asked) -> Run:
     """Return the replays of the run that a plan stands for."""
-    infer = new_tokens is not None
-    stage = largest_stage(profile, gpu, settings, batch=batch, sequence=sequence)
-    asked = _asked(
-        profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served, stage=stage
-    )
-    expandable = settings.allocator == "expandable" and system == "linux"
-    return run_at(asked.layout(), Point.of(batch, sequence, new_tokens, served), expandable)
+    expandable = asked.settings.allocator == "expandable" and asked.system == "linux"
+    return run_at(_layout(asked), asked.point, expandable)
 
 
-def first_look(
-    profile: Profile,
-    gpu: Gpu,
-    settings: FullSettings,
-    *,
-    batch: int,
-    sequence: int,
-    new_tokens: int | None = None,
-    gpu_count: int = 1,
-    served: Served | None = None,
-) -> tuple[int, Curve]:
+def _layout(asked: Asked) -> Layout:
+    """Return the run; of a pipeline, that of the stage that needs the most memory."""
+    peaks = stage_peaks(asked)
+    stage = max(peaks, key=lambda one: int(peaks[one][0]), default=None)
+    return _making(asked, stage=stage).layout()
+
+
+def first_look(asked: Asked) -> tuple[int, Curve]:
     """Return (allocated peak in bytes, curve) without a replay: for the first repaint."""
-    infer = new_tokens is not None
-    stage = largest_stage(profile, gpu, settings, batch=batch, sequence=sequence)
-    asked = _asked(
-        profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served, stage=stage
-    )
-    layout = asked.layout()
-    point = Point.of(batch, sequence, new_tokens, served)
-    seen = curve(layout, point.bytes_of(layout))
+    layout = _layout(asked)
+    seen = curve(layout, asked.point.bytes_of(layout))
     return int(seen.live.sum(axis=0).max(initial=0)), seen
 
 
 def allocated_peak_bytes(
-    profile: Profile,
-    gpu: Gpu,
-    settings: FullSettings,
-    *,
-    batch: Ints | int,
-    sequence: Ints | int,
-    new_tokens: Ints | int | None = None,
-    gpu_count: int = 1,
-    served: Served | None = None,
+    asked: Asked, batch: Ints | int | None = None, sequence: Ints | int | None = None
 ) -> Ints:
     """Return the allocated peak at many points at once, in bytes; (points,).
 
+    ``batch`` and ``sequence`` are those of the points, by default what is asked.
     For searching: the layout is kept, and a point costs about a microsecond. It lies 0 to
     3 % below the replayed peak, since unsplit tails of blocks are not in it.
     """
-    infer = new_tokens is not None
-    asked = _asked(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
-    batches, lengths = np.broadcast_arrays(np.atleast_1d(batch), np.atleast_1d(sequence))
-    if stages := stage_peaks(profile, gpu, settings, batch=batches, sequence=lengths):
+    making, new, served = _making(asked), asked.new_tokens, asked.served
+    batches, lengths = _points(asked, batch, sequence)
+    if stages := stage_peaks(asked, batches, lengths):
         return np.max([*stages.values()], axis=0)  # type: ignore[no-any-return]
-    if new_tokens is None:
-        return _peak(asked, batches, lengths)
+    if new is None:
+        return _peak(making, batches, lengths)
     if served is None or served.traced:
-        contexts = np.broadcast_to(lengths + np.atleast_1d(new_tokens) - 1, lengths.shape)
-        return _peak(asked, batches, lengths, contexts)
-    new = np.broadcast_to(np.atleast_1d(new_tokens), lengths.shape)
-    counted = zip(batches.tolist(), lengths.tolist(), new.tolist(), strict=True)
-    points = [Point.of(count, prompt, tokens, served) for count, prompt, tokens in counted]
+        return _peak(making, batches, lengths, lengths + new - 1)
+    counted = zip(batches.tolist(), lengths.tolist(), strict=True)
+    points = [Point.of(count, prompt, new, served) for count, prompt in counted]
     at = (np.array([getattr(p, name) for p in points]) for name in ("batch", "sequence", "pool"))
     computed, tokens, pool = at
-    total_bytes: Ints = _peak(asked, computed, tokens) + pool
+    total_bytes: Ints = _peak(making, computed, tokens) + pool
     return total_bytes
 
 
+def _points(
+    asked: Asked, batch: Ints | int | None, sequence: Ints | int | None
+) -> tuple[Ints, Ints]:
+    """Return batches and lengths side by side; what is not given is what is asked."""
+    batches = np.atleast_1d(asked.batch if batch is None else batch)
+    lengths = np.atleast_1d(asked.sequence if sequence is None else sequence)
+    one, other = np.broadcast_arrays(batches, lengths)
+    return one, other
+
+
 def stage_peaks(
-    profile: Profile,
-    gpu: Gpu,
-    settings: FullSettings,
+    asked: Asked,
+    batch: Ints | int | None = None,
+    sequence: Ints | int | None = None,
     *,
-    batch: Ints | int,
-    sequence: Ints | int,
     among: Callable[[tuple[Stage, ...]], tuple[Stage, ...]] = deciding,
 ) -> dict[Stage, Ints]:
     """Return the allocated peak of each pipeline stage that can need the most; (points,) each.
@@ -332,24 +298,17 @@ def stage_peaks(
     At other batches than the settings' own, there are so many more or fewer micro-batches.
     ``among`` picks the stages. Empty without a pipeline.
     """
-    batches, lengths = np.broadcast_arrays(np.atleast_1d(batch), np.atleast_1d(sequence))
+    settings = asked.settings
+    batches, lengths = _points(asked, batch, sequence)
     samples = settings.micro_batch * settings.accumulation
     several = np.maximum(samples // batches, settings.pipeline_stages or 1)
     return {
-        stage: _stage_peak(profile, gpu, settings, stage, batches, lengths, several)
-        for stage in among(stages_of(settings, profile))
+        stage: _stage_peak(asked, stage, batches, lengths, several)
+        for stage in among(stages_of(settings, asked.profile))
     }
 
 
-def _stage_peak(
-    profile: Profile,
-    gpu: Gpu,
-    settings: FullSettings,
-    stage: Stage,
-    batches: Ints,
-    lengths: Ints,
-    several: Ints,
-) -> Ints:
+def _stage_peak(asked: Asked, stage: Stage, batches: Ints, lengths: Ints, several: Ints) -> Ints:
     """Return the peak of a stage with ``several`` micro-batches at each point; (points,).
 
     Those beyond the first few do what these do, and only take more at the stage's edges.
@@ -359,27 +318,16 @@ def _stage_peak(
     for short in set(shown.values()):
         at = np.array([shown[count] == short for count in several.tolist()])
         more = several[at] - short.micro_batches
-        few = _peak(_asked(profile, gpu, settings, stage=short), batches[at], lengths[at])
-        found[at] = few + more * edge_bytes(profile, short, batches[at], lengths[at])
+        few = _peak(_making(asked, stage=short), batches[at], lengths[at])
+        found[at] = few + more * edge_bytes(asked.profile, short, batches[at], lengths[at])
     return found
 
 
-def largest_stage(
-    profile: Profile, gpu: Gpu, settings: FullSettings, *, batch: int, sequence: int
-) -> Stage | None:
-    """Return the pipeline stage that needs the most memory; None without a pipeline."""
-    peaks = stage_peaks(profile, gpu, settings, batch=batch, sequence=sequence)
-    return max(peaks, key=lambda one: int(peaks[one][0]), default=None)
-
-
-def _fusing(
-    profile: Profile, gpu: Gpu, settings: FullSettings, batch: int, sequence: int, gpu_count: int
-) -> tuple[float, float]:
+def _fusing(asked: Asked) -> tuple[float, float]:
     """Return how far below and above the estimate torch.compile's bounds lie, in bytes."""
-    points = np.array([batch]), np.array([sequence])
+    points = np.array([asked.batch]), np.array([asked.sequence])
     least, middle, most = (
-        float(_peak(_asked(profile, gpu, settings, gpu_count=gpu_count, kept=kept), *points)[0])
-        for kept in (0.0, None, 1.0)
+        float(_peak(_making(asked, kept=kept), *points)[0]) for kept in (0.0, None, 1.0)
     )
     return max(middle - least, 0.0), max(most - middle, 0.0)
 

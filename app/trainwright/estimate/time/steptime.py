@@ -6,15 +6,11 @@ from typing import Literal
 
 import numpy as np
 
-from trainwright.catalog import CpuRecord
 from trainwright.estimate.input.inputs import Pipeline, described, waits
-from trainwright.estimate.input.loader import Host
-from trainwright.estimate.serving.served import Served
 from trainwright.estimate.time import timenotes
 from trainwright.estimate.time.clock import Clock
 from trainwright.estimate.time.compiling import Compiling, compiling
 from trainwright.estimate.time.measured import usable
-from trainwright.estimate.time.operator_clock import Situation
 from trainwright.estimate.time.operators import class_parts
 from trainwright.estimate.time.roofline import classify
 from trainwright.estimate.time.scaling import ScalingPoint, exchange_quantity, scaling
@@ -31,8 +27,6 @@ from trainwright.estimate.time.unrolled import recurrent_share, refusal
 from trainwright.estimate.time.writing import FACTOR
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
-from trainwright.machine.machine import Gpu
-from trainwright.machine.network import Cluster
 from trainwright.messages import Message
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings, Workload
@@ -104,45 +98,29 @@ class TimeEstimate:
     """Why no time is predicted; nothing else is then known here."""
 
 
-# Long: half of it is what it takes, and the one value that it returns.
+# Long: half of it is the one value that it returns.
 def estimate_time(
     profile: Profile,
-    gpu: Gpu,
+    clock: Clock,
     settings: FullSettings,
-    workload: Workload,
-    *,
     batch: int,
-    sequence: int,
-    gpu_count: int,
     requests: int | None = None,
-    cores: int | None = None,
-    clock: Clock | None = None,
-    served: Served | None = None,
-    host: Host | None = None,
-    cpu: CpuRecord | None = None,
-    cluster: Cluster | None = None,
-    written: Served | None = None,
 ) -> TimeEstimate:
     """Return the time of one optimizer step, with its derivation.
 
-    ``batch`` is samples a micro-batch on one GPU, ``sequence`` tokens a sample (0 without,
-    serving: of the prompt), ``requests`` those that come at once where fewer are served at once,
-    ``cores`` physical cores of the CPU, ``host`` all that is known of
-    the computer around the GPUs, ``cpu`` its processor where the catalog has it, ``cluster`` the
-    computers that the GPUs are spread over, ``written`` the engine that writes answers. A clock
-    that has timed other settings in the same situation may be given to save its work.
+    ``batch`` is samples a micro-batch on one GPU, ``requests`` those that come at once where
+    fewer are served at once. A clock that has timed other settings in the same situation saves
+    its work.
 
     Raises:
         KeyError: the optimizer is not in the profile.
     """
-    clock = clock or Clock(
-        Situation(gpu, gpu_count, workload, sequence, cores, served, host, cpu, cluster, written)
-    )
+    gpu, workload = clock.situation.gpu, clock.situation.workload
     terms = clock.terms(profile, settings, batch)
     if (refused := refusal(profile, clock, settings, batch)) is not None:
         return _unpredicted(refused)
-    if served is not None:
-        return _served_time(profile, clock, settings, workload, batch, requests or batch)
+    if clock.situation.served is not None:
+        return _served_time(profile, clock, settings, batch, requests or batch)
     reason = _missing_rates(profile, clock, settings)
     compiled = compiling(clock, profile, settings, batch) if settings.compile else None
     stages = (
@@ -166,7 +144,7 @@ def estimate_time(
         role="step",
     )
     fed = _pipeline(profile, clock, settings, batch, terms)
-    ranks = settings.ranks_of(gpu_count)
+    ranks = settings.ranks_of(clock.situation.gpu_count)
     samples: float = batch * settings.accumulation * ranks if workload.trains else batch
     if workload.inputs.batching == "packed":
         samples *= workload.inputs.samples_a_row
@@ -215,12 +193,7 @@ def _unpredicted(refused: Message) -> TimeEstimate:
 
 # Long: half of it is the one value that it returns.
 def _served_time(
-    profile: Profile,
-    clock: Clock,
-    settings: FullSettings,
-    workload: Workload,
-    batch: int,
-    asked: int,
+    profile: Profile, clock: Clock, settings: FullSettings, batch: int, asked: int
 ) -> TimeEstimate:
     """Return the time of a round of the requests that run at once, of all that were asked for."""
     found, terms = clock.round(profile, settings, batch), clock.terms(profile, settings, batch)
