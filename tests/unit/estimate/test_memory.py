@@ -17,7 +17,7 @@ from trainwright.estimate.memory.device_memory import (
     estimate_memory,
     first_look,
 )
-from trainwright.estimate.memory.layout import TERM, Layout, training_layout
+from trainwright.estimate.memory.layout import TERM, Layout, Training
 from trainwright.explain import Kind, Unit
 from trainwright.messages import render
 
@@ -235,7 +235,7 @@ def test_hopper_takes_larger_cublas_workspaces(toy, make_gpu, make_settings):
 @pytest.mark.parametrize("length", [1024, 1000, 2048])
 def test_flash_backward_takes_what_its_source_says(toy, length):
     """Head size 64 in fp32 rows padded to 128, and keys and values for all 16 heads."""
-    layout = training_layout(toy, ADA, accumulation=1, checkpointing="none", optimizer="adamw")
+    layout = Training(toy, ADA, accumulation=1, checkpointing="none", optimizer="adamw").layout()
     batch, padded = 3, -(-length // 128) * 128
     sizes = layout.bytes_of(batch, length)
     taken = {one.rule: int(sizes[2 * layout.rows + at]) for at, one in enumerate(layout.hidden)}
@@ -252,9 +252,9 @@ def test_flash_backward_takes_what_its_source_says(toy, length):
 
 
 def test_storages_live_once(toy):
-    layout = training_layout(
+    layout = Training(
         toy, ADA, accumulation=4, checkpointing="full", optimizer="adamw-8bit", replicas=2
-    )
+    ).layout()
     births = layout.storage[layout.storage > 0]
     assert len(set(births.tolist())) == len(births)
     balance = np.cumsum(np.sign(layout.storage) * layout.bytes_of(4, 512)[layout.size])

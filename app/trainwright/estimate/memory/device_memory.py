@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import hypot
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,10 @@ from trainwright.estimate.memory.breakdown import Curve, curve
 from trainwright.estimate.memory.ceiling import Ceiling, ceiling
 from trainwright.estimate.memory.layout import (
     Engine,
+    Inference,
     Layout,
-    inference_layout,
+    Training,
     loop_of,
-    training_layout,
 )
 from trainwright.estimate.memory.outside import bytes_outside, host_memory, outside, paged_state
 from trainwright.estimate.memory.replays import Point, Run, run_at
@@ -109,69 +108,56 @@ class MemoryEstimate:
         return self.allocated_peak.parts
 
 
-@dataclass(frozen=True, slots=True)
-class _Making:
-    """What makes a layout, and of what: alike for all plans that share one."""
-
-    make: Callable[..., Layout]
-    arguments: tuple[tuple[str, Any], ...]
-
-    def layout(self) -> Layout:
-        """Return the run, valid for every batch and sequence length."""
-        return self.make(**dict(self.arguments))
-
-
 _ANY = Device("NVIDIA", 9)  # only the size of workspaces differs from GPU to GPU
 
 
-def _peak(making: _Making, batch: Ints, sequence: Ints, context: Ints | None = None) -> Ints:
+def _peak(
+    run: Training | Inference, batch: Ints, sequence: Ints, context: Ints | None = None
+) -> Ints:
     """Return the quick peak at each point, in bytes; what all GPUs share is worked out once."""
-    values = dict(making.arguments)
-    alike = replace(making, arguments=tuple({**values, "device": _ANY}.items()))
-    workspace = cuda.cublas_workspace(values["device"])
-    return _ceiling_of(values["profile"], alike).peak(batch, sequence, context, workspace=workspace)
+    workspace = cuda.cublas_workspace(run.device)
+    found = _ceiling_of(run.profile, replace(run, device=_ANY))
+    return found.peak(batch, sequence, context, workspace=workspace)
 
 
 @with_profile(100)
-def _ceiling_of(_profile: Profile, making: _Making) -> Ceiling:
+def _ceiling_of(_profile: Profile, run: Training | Inference) -> Ceiling:
     """Return the moments that can be the peak.
 
     A search keeps these for all that it tries: they take kilobytes, their layouts a megabyte each.
     """
-    return ceiling(making.layout())
+    return ceiling(run.layout())
 
 
-def _making(asked: Asked, *, kept: float | None = None, stage: Stage | None = None) -> _Making:
+def _run_of(
+    asked: Asked, *, kept: float | None = None, stage: Stage | None = None
+) -> Training | Inference:
     """Return what makes the run that a plan stands for.
 
     ``kept`` is the share that torch.compile saves of what it may compute again; by default
     the middle where the plan compiles. ``stage`` is one of the plan's pipeline.
     """
-    gpu, settings = asked.gpu, asked.settings
+    profile, gpu, settings = asked.profile, asked.gpu, asked.settings
     device = cuda.alike(Device.of(gpu.record, gpu.workspace))  # so that layouts are made once
+    if asked.new_tokens is not None:
+        return Inference(profile, device, settings.channels_last, asked.served)
     if kept is None:
         kept = memory_calibration().compile_kept if settings.compile else 1.0
-    common = {
-        "profile": asked.profile,
-        "device": device,
-        "channels_last": settings.channels_last,
-    }
-    if asked.new_tokens is not None:
-        return _Making(inference_layout, tuple({**common, "served": asked.served}.items()))
-    arguments = {
-        **common,
-        "accumulation": min(settings.accumulation, 2),
-        "checkpointing": settings.recomputing,
-        "optimizer": settings.update,
-        "replicas": min(asked.gpu_count, 2) if settings.strategy == "ddp" else 1,
-        "sharding": sharding_of(settings, asked.gpu_count),
-        "stage": stage,
-        "offload": settings.optimizer_offload,
-        "kept": kept,
-        "loop": loop_of(settings),
-        "engine": _engine(gpu, settings),
-    }
-    return _Making(training_layout, tuple(arguments.items()))
+    return Training(
+        profile,
+        device,
+        accumulation=min(settings.accumulation, 2),
+        checkpointing=settings.recomputing,
+        optimizer=settings.update,
+        channels_last=settings.channels_last,
+        replicas=min(asked.gpu_count, 2) if settings.strategy == "ddp" else 1,
+        offload=settings.optimizer_offload,
+        kept=kept,
+        loop=loop_of(settings),
+        sharding=sharding_of(settings, asked.gpu_count),
+        stage=stage,
+        engine=_engine(gpu, settings),
+    )
 
 
 def _engine(gpu: Gpu, settings: FullSettings) -> Engine | None:
@@ -188,7 +174,7 @@ def estimate_memory(asked: Asked) -> MemoryEstimate:
         KeyError: the profile knows neither the optimizer nor one to derive it from.
     """
     profile, gpu, settings = asked.profile, asked.gpu, asked.settings
-    run = _run(asked)
+    run = _replays(asked)
     layout = run.layout
     held = outside(gpu, asked.gpu_count)
     total_bytes = int(gpu.total.value)
@@ -228,10 +214,10 @@ def runs_within(asked: Asked) -> bool:
     For searching: it stops where memory runs out, and an estimate that follows goes on from it.
     """
     room = int(asked.gpu.total.value) - bytes_outside(asked.gpu, asked.gpu_count)
-    return not _run(asked).within(room).out_of_memory
+    return not _replays(asked).within(room).out_of_memory
 
 
-def _run(asked: Asked) -> Run:
+def _replays(asked: Asked) -> Run:
     """Return the replays of the run that a plan stands for."""
     expandable = asked.settings.allocator == "expandable" and asked.system == "linux"
     return run_at(_layout(asked), asked.point, expandable)
@@ -241,7 +227,7 @@ def _layout(asked: Asked) -> Layout:
     """Return the run; of a pipeline, that of the stage that needs the most memory."""
     peaks = stage_peaks(asked)
     stage = max(peaks, key=lambda one: int(peaks[one][0]), default=None)
-    return _making(asked, stage=stage).layout()
+    return _run_of(asked, stage=stage).layout()
 
 
 def first_look(asked: Asked) -> tuple[int, Curve]:
@@ -260,19 +246,19 @@ def allocated_peak_bytes(
     For searching: the layout is kept, and a point costs about a microsecond. It lies 0 to
     3 % below the replayed peak, since unsplit tails of blocks are not in it.
     """
-    making, new, served = _making(asked), asked.new_tokens, asked.served
+    run, new, served = _run_of(asked), asked.new_tokens, asked.served
     batches, lengths = _points(asked, batch, sequence)
     if stages := stage_peaks(asked, batches, lengths):
         return np.max([*stages.values()], axis=0)  # type: ignore[no-any-return]
     if new is None:
-        return _peak(making, batches, lengths)
+        return _peak(run, batches, lengths)
     if served is None or served.traced:
-        return _peak(making, batches, lengths, lengths + new - 1)
+        return _peak(run, batches, lengths, lengths + new - 1)
     counted = zip(batches.tolist(), lengths.tolist(), strict=True)
     points = [Point.of(count, prompt, new, served) for count, prompt in counted]
     at = (np.array([getattr(p, name) for p in points]) for name in ("batch", "sequence", "pool"))
     computed, tokens, pool = at
-    total_bytes: Ints = _peak(making, computed, tokens) + pool
+    total_bytes: Ints = _peak(run, computed, tokens) + pool
     return total_bytes
 
 
@@ -318,7 +304,7 @@ def _stage_peak(asked: Asked, stage: Stage, batches: Ints, lengths: Ints, severa
     for short in set(shown.values()):
         at = np.array([shown[count] == short for count in several.tolist()])
         more = several[at] - short.micro_batches
-        few = _peak(_making(asked, stage=short), batches[at], lengths[at])
+        few = _peak(_run_of(asked, stage=short), batches[at], lengths[at])
         found[at] = few + more * edge_bytes(asked.profile, short, batches[at], lengths[at])
     return found
 
@@ -327,7 +313,7 @@ def _fusing(asked: Asked) -> tuple[float, float]:
     """Return how far below and above the estimate torch.compile's bounds lie, in bytes."""
     points = np.array([asked.batch]), np.array([asked.sequence])
     least, middle, most = (
-        float(_peak(_making(asked, kept=kept), *points)[0]) for kept in (0.0, None, 1.0)
+        float(_peak(_run_of(asked, kept=kept), *points)[0]) for kept in (0.0, None, 1.0)
     )
     return max(middle - least, 0.0), max(most - middle, 0.0)
 

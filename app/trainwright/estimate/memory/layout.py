@@ -25,7 +25,7 @@ from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import PHASES, Profile, evaluate
 from trainwright.workload import FullSettings
 
-__all__ = ["TERM", "TERMS", "Layout", "inference_layout", "training_layout"]
+__all__ = ["TERM", "TERMS", "Engine", "Inference", "Layout", "Training"]
 
 _BACKWARD = PHASES.index("backward")
 
@@ -43,69 +43,87 @@ class Engine:
     """Whether it gives them back before each update."""
 
 
-@lru_cache(maxsize=_KEPT)
-def training_layout(
-    profile: Profile,
-    device: Device,
-    *,
-    accumulation: int,
-    checkpointing: str,
-    optimizer: str,
-    channels_last: bool = False,
-    replicas: int = 1,
-    offload: str = "none",
-    kept: float = 1.0,
-    loop: Loop = PLAIN_LOOP,
-    sharding: Sharding | None = None,
-    stage: Stage | None = None,
-    engine: Engine | None = None,
-) -> Layout:
-    """Return two optimizer steps after the setup, with what CUDA libraries take.
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What makes the run of a training: alike for all plans that share one."""
 
-    Raises:
-        KeyError: neither the optimizer nor the one that it is derived from was traced.
-    """
+    profile: Profile
+    device: Device
+    accumulation: int
+    checkpointing: str
+    optimizer: str
+    channels_last: bool = False
+    replicas: int = 1
+    offload: str = "none"
+    kept: float = 1.0
+    """Share that torch.compile saves of what it may compute again."""
+    loop: Loop = PLAIN_LOOP
+    sharding: Sharding | None = None
+    stage: Stage | None = None
+    engine: Engine | None = None
+
+    def layout(self) -> Layout:
+        """Return two optimizer steps after the setup, with what CUDA libraries take.
+
+        Raises:
+            KeyError: neither the optimizer nor the one that it is derived from was traced.
+        """
+        return _trained(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """What makes a run that trains nothing."""
+
+    profile: Profile
+    device: Device
+    channels_last: bool = False
+    served: Served | None = None
+
+    def layout(self) -> Layout:
+        """Return setup, prefill, and the last decoded token at its full context.
+
+        With an engine other than the traced one: its weights, its cache, and the prefill of what
+        it computes at once.
+        """
+        return _inferred(self)
+
+
+@lru_cache(maxsize=_KEPT)
+def _trained(run: Training) -> Layout:
+    profile, optimizer = run.profile, run.optimizer
     traced = traced_name(profile, optimizer)
     parts = training_structure(
-        profile, min(accumulation, 2), checkpointing, f"optimizer:{traced}", 2, loop
+        profile, min(run.accumulation, 2), run.checkpointing, f"optimizer:{traced}", 2, run.loop
     )
-    layout = fused(joined(profile, parts, steady=2), kept)
-    layout = replace(layout, channels_last=channels_last)
+    setup = len(parts[0].storage)
+    layout = fused(joined(profile, parts, steady=2), run.kept)
+    layout = replace(layout, channels_last=run.channels_last)
     if traced != optimizer:
         layout = as_ruled(layout, optimizer)
-    if offload == "cpu":
+    if run.offload == "cpu":
         layout = offloaded(layout, optimizer)
-    if sharding is not None:
-        layout = sharded(layout, parts, sharding)
-    if stage is not None:
-        layout = staged(layout, parts, stage)
-    if engine is not None:
-        layout = _with_engine(layout, len(parts[0].storage), engine)
-    if replicas > 1:
-        layout = _with_buckets(layout, len(parts[0].storage))
-    return _with_kernels(_with_cublas(layout, device))
+    if run.sharding is not None:
+        layout = sharded(layout, parts, run.sharding)
+    if run.stage is not None:
+        layout = staged(layout, parts, run.stage)
+    if run.engine is not None:
+        layout = _with_engine(layout, setup, run.engine)
+    if run.replicas > 1:
+        layout = _with_buckets(layout, setup)
+    return _with_kernels(_with_cublas(layout, run.device))
 
 
 @lru_cache(maxsize=_KEPT)
-def inference_layout(
-    profile: Profile,
-    device: Device,
-    *,
-    channels_last: bool = False,
-    served: Served | None = None,
-) -> Layout:
-    """Return setup, prefill, and the last decoded token at its full context.
-
-    With an engine other than the traced one: its weights, its cache, and the prefill of what
-    it computes at once.
-    """
+def _inferred(run: Inference) -> Layout:
+    profile, served = run.profile, run.served
     parts = inference_structure(profile)
     if served is not None and not served.traced:
         layout = engine_layout(profile, parts, served)
     else:
         layout = windowed_layout(profile, parts, served)
-    layout = replace(layout, channels_last=channels_last)
-    return _with_kernels(_with_cublas(layout, device))
+    layout = replace(layout, channels_last=run.channels_last)
+    return _with_kernels(_with_cublas(layout, run.device))
 
 
 def _with_cublas(layout: Layout, device: Device) -> Layout:
