@@ -22,7 +22,7 @@ from trainwright.advise.walk import Sources, Timed, Walk
 from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.memory.device_memory import allocated_peak_bytes
 from trainwright.estimate.memory.outside import bytes_outside
-from trainwright.estimate.offload import pinned_bytes
+from trainwright.estimate.pinned_memory import pinned_bytes
 from trainwright.estimate.serving.served import Served
 from trainwright.estimate.time.clock import Clock
 from trainwright.estimate.time.unrolled import refusal

@@ -5,7 +5,7 @@ from functools import cache
 
 from trainwright.catalog import CpuRecord
 from trainwright.data import resources
-from trainwright.estimate.entry import Constant, Entry
+from trainwright.estimate.calibration_file import Constant, Entry
 
 
 class Decoding(Entry):

@@ -22,9 +22,9 @@ from trainwright.estimate.memory.layout import (
 from trainwright.estimate.memory.outside import bytes_outside, host_memory, outside, paged_state
 from trainwright.estimate.memory.replays import Point, Run, run_at
 from trainwright.estimate.memory.textbook import textbook_line
-from trainwright.estimate.offload import pinned_bytes
 from trainwright.estimate.parallel.sharded import sharding_of
 from trainwright.estimate.parallel.stages import Stage, deciding, edge_bytes, stages_of
+from trainwright.estimate.pinned_memory import pinned_bytes
 from trainwright.estimate.serving.served import Served
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.machine import Gpu, System

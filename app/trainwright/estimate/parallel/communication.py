@@ -12,8 +12,8 @@ from typing import Literal
 
 from trainwright.catalog import CpuRecord, GpuRecord
 from trainwright.data import resources
+from trainwright.estimate.calibration_file import Constant, Entry
 from trainwright.estimate.cuda import BUCKET
-from trainwright.estimate.entry import Constant, Entry
 from trainwright.machine.network import Cluster
 from trainwright.machine.peers import fabric_link, has_board_nvlink, has_peer_access
 from trainwright.machine.wiring import Lanes

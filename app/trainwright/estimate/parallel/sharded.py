@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from trainwright.estimate.cuda import ITEMSIZE, Hidden
 from trainwright.estimate.lifetimes import TERM, TERMS, Layout, without
-from trainwright.estimate.offload import power_of_two
 from trainwright.estimate.parallel.passes import Span, spans
+from trainwright.estimate.pinned_memory import power_of_two
 from trainwright.profile.memo import KEPT
 from trainwright.profile.profile import PHASES, Ints, Profile
 from trainwright.profile.structure import Structure

@@ -25,7 +25,7 @@ from pydantic import Field
 from trainwright.catalog import GpuRecord
 from trainwright.catalog.records import FlopKey
 from trainwright.data import resources
-from trainwright.estimate.entry import Entry
+from trainwright.estimate.calibration_file import Entry
 from trainwright.estimate.power import board_share, limit_share
 from trainwright.estimate.serving.engines import Engine, Form
 from trainwright.estimate.serving.kv import CacheShape, Layer

@@ -8,7 +8,6 @@ import numpy as np
 from trainwright.estimate.input.inputs import batch_bytes, feeding
 from trainwright.estimate.input.pipeline import Feeding, Flow, flow
 from trainwright.estimate.input.pipeline_calibration import load as load_pipeline
-from trainwright.estimate.offload import offloaded_bytes
 from trainwright.estimate.parallel import stagetime
 from trainwright.estimate.parallel.communication import (
     NOTHING,
@@ -21,7 +20,8 @@ from trainwright.estimate.parallel.communication import (
     link_between,
     over_network,
 )
-from trainwright.estimate.parallel.sharing import Mesh, Passes, joining, sharing, volume_of
+from trainwright.estimate.parallel.shardtime import Mesh, Passes, joining, sharing, volume_of
+from trainwright.estimate.pinned_memory import offloaded_bytes
 from trainwright.estimate.time.efficiency import Efficiency
 from trainwright.estimate.time.measured import localized
 from trainwright.estimate.time.operator_clock import OperatorClock, Situation

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from trainwright.catalog import GpuRecord
 from trainwright.data import resources
-from trainwright.estimate.entry import Entry, Positive
+from trainwright.estimate.calibration_file import Entry, Positive
 from trainwright.estimate.time.kernels import CLASSES
 from trainwright.profile.profile import Floats
 from trainwright.workload.settings import Framework

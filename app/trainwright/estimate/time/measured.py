@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from trainwright.estimate.entry import Constant
+from trainwright.estimate.calibration_file import Constant
 from trainwright.estimate.input.loader import Host
 from trainwright.estimate.input.pipeline_calibration import PipelineCalibration
 from trainwright.estimate.time.efficiency import Efficiency

@@ -13,7 +13,7 @@ from trainwright.estimate.parallel.communication import (
     link_between,
     load,
 )
-from trainwright.estimate.parallel.sharing import volume_of
+from trainwright.estimate.parallel.shardtime import volume_of
 from trainwright.estimate.parallel.stagetime import handed_bytes, summed_bytes
 from trainwright.estimate.time.clock import Clock
 from trainwright.estimate.time.stepterms import StepTerms
