@@ -80,7 +80,7 @@ desktop: $(VENV)/run.stamp
 	-update-desktop-database $(DATA)/applications
 
 # What an installation is made of: an edited allocator is compiled again.
-INSTALLED := pyproject.toml scripts/environment.sh app/trainwright/estimate/allocator.c
+INSTALLED := pyproject.toml scripts/environment.sh app/trainwright/estimate/memory/allocator.c
 
 $(VENV)/run.stamp: $(INSTALLED)
 	@scripts/environment.sh $(VENV) ".[torch]"

@@ -40,14 +40,16 @@ main()
 """
 REPLAY = """
 import sys, time
+from dataclasses import replace
 from pathlib import Path
-from trainwright.estimate.memory import estimate_memory
 from trainwright.plan import file
-from trainwright.plan.evaluate import resolve
-facts = resolve(file.read(Path(sys.argv[1])))
+from trainwright.plan.evaluate import memory_of, resolve
+plan = file.read(Path(sys.argv[1]))
+facts = resolve(plan)
 start = time.process_time()
 for batch in range(1, 9):
-    estimate_memory(facts.profile, facts.machine.gpu, facts.settings, batch=batch, sequence=1024)
+    settings = facts.settings.model_copy(update={"micro_batch": batch})
+    memory_of(plan, replace(facts, settings=settings))
 print(time.process_time() - start)
 """
 OPENED = """

@@ -1,4 +1,4 @@
-"""Compile ``estimate/allocator.c``: ``python scripts/compile_allocator.py [PLATFORM]``.
+"""Compile ``estimate/memory/allocator.c``: ``python scripts/compile_allocator.py [PLATFORM]``.
 
 Without a platform, this computer's compiler makes the library next to its source. Where none is
 here nothing is made, and the same replay in Python serves. With a platform, zig makes it, which
@@ -14,7 +14,7 @@ from pathlib import Path
 from zlib import crc32
 
 ROOT = Path(__file__).parents[1]
-SOURCE = next(ROOT.glob("app/trainwright/estimate/**/allocator.c"))
+SOURCE = next(ROOT.glob("app/trainwright/**/allocator.c"))
 FLAGS = ("-O2", "-fwrapv", "-shared", "-fvisibility=hidden", "-fno-stack-protector", "-nostdlib")
 TARGETS = {
     "manylinux_2_17_x86_64": ("x86_64-linux-gnu.2.17", "so"),

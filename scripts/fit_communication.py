@@ -30,7 +30,7 @@ from scaling import (  # noqa: E402
     scaling_rows,
 )
 
-from trainwright.estimate.communication import Calibration  # noqa: E402
+from trainwright.estimate.parallel.communication import Calibration  # noqa: E402
 
 FILE = ROOT / "resources" / "calibration" / "communication.json"
 POINT = 10.0

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "tests" / "accuracy"))
 
 from loaderrows import Row, from_one_core, held_out, kept_out, rows, sweeps  # noqa: E402
 
-from trainwright.estimate.pipeline_calibration import PipelineCalibration  # noqa: E402
+from trainwright.estimate.input.pipeline_calibration import PipelineCalibration  # noqa: E402
 
 FILE = ROOT / "resources" / "calibration" / "pipeline.json"
 BENCHMARK = "ternaus/imread_benchmark"

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests" / "accuracy"))
 
 from serving_rows import Row, compared, predicted  # noqa: E402
 
-from trainwright.estimate.serving_pass import ServingCalibration  # noqa: E402
+from trainwright.estimate.serving.serving_pass import ServingCalibration  # noqa: E402
 
 FILE = ROOT / "resources" / "calibration" / "serving.json"
 WIDTH = 0.1

@@ -13,9 +13,9 @@ from clockrows import DTYPES, Block, Step
 from scipy.optimize import least_squares
 
 from trainwright.catalog import GpuRecord
-from trainwright.estimate.efficiency import Curves
-from trainwright.estimate.kernels import CLASSES, NUMBER
-from trainwright.estimate.roofline import Rates, kernel_seconds
+from trainwright.estimate.time.efficiency import Curves
+from trainwright.estimate.time.kernels import CLASSES, NUMBER
+from trainwright.estimate.time.roofline import Rates, kernel_seconds
 from trainwright.profile.profile import Floats
 
 VERSIONS = ("torch 2.1.0", "torch 2.4.0")

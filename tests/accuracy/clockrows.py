@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from optables import OpRows, as_ops, tables
 
 from trainwright.catalog import GpuRecord, catalog
-from trainwright.estimate.kernels import IS_ATTENTION, NUMBER, Kernels, classified, kernels
+from trainwright.estimate.time.kernels import IS_ATTENTION, NUMBER, Kernels, classified, kernels
 from trainwright.profile.profile import Floats, monomials
 
 FLOAT32 = ("float32",)

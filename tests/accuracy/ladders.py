@@ -11,7 +11,9 @@ from optables import ROWS
 
 from trainwright.catalog import catalog
 from trainwright.data import resources
-from trainwright.estimate.steptime import estimate_time
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.operator_clock import Situation
+from trainwright.estimate.time.steptime import estimate_time
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.machine import capacity
 from trainwright.machine.machine import Gpu
@@ -88,15 +90,9 @@ def predicted(rung: Rung) -> float:
         pin_memory=True,
         persistent_workers=True,
     )
-    estimate = estimate_time(
-        profile_of(rung),
-        _gpu(rung.gpu),
-        settings,
-        Workload(task="full", effective_batch=rung.batch * rung.accumulation),
-        batch=rung.batch,
-        sequence=rung.sequence,
-        gpu_count=1,
-    )
+    workload = Workload(task="full", effective_batch=rung.batch * rung.accumulation)
+    clock = Clock(Situation(_gpu(rung.gpu), 1, workload, rung.sequence))
+    estimate = estimate_time(profile_of(rung), clock, settings, rung.batch)
     return float(estimate.samples_per_second.value)
 
 

@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 
 from trainwright.catalog import CpuRecord
-from trainwright.estimate.loader import Host, Processor, Work
-from trainwright.estimate.pipeline import Feeding, flow
-from trainwright.estimate.pipeline_calibration import PipelineCalibration
+from trainwright.estimate.input.loader import Host, Processor, Work
+from trainwright.estimate.input.pipeline import Feeding, flow
+from trainwright.estimate.input.pipeline_calibration import PipelineCalibration
 
 HERE = Path(__file__).parent
 MEAN_PICTURE = 469 * 387 * 3

@@ -17,7 +17,7 @@ from clockrows import Block, Step, blocks, mpt_steps
 from optables import ROWS
 from scipy.optimize import least_squares
 
-from trainwright.estimate.kernels import IS_PRODUCT, NUMBER
+from trainwright.estimate.time.kernels import IS_PRODUCT, NUMBER
 from trainwright.profile.profile import Floats
 
 PRIOR = 0.05

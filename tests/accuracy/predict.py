@@ -7,7 +7,7 @@ import packed
 from rows import Row, profile_name, rows
 
 from trainwright.catalog import catalog
-from trainwright.estimate.memory import MemoryEstimate, estimate_memory
+from trainwright.estimate.memory.device_memory import Asked, MemoryEstimate, estimate_memory
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.machine import capacity
 from trainwright.machine.machine import Gpu
@@ -56,13 +56,15 @@ def predict(row: Row) -> Prediction:
     """Return the answer to one row."""
     profile = profile_of(row)
     estimate = estimate_memory(
-        profile,
-        gpu_of(row),
-        settings_of(row),
-        batch=row.batch,
-        sequence=row.length,
-        new_tokens=row.generates if row.infers else None,
-        gpu_count=row.replicas,
+        Asked(
+            profile,
+            gpu_of(row),
+            settings_of(row),
+            batch=row.batch,
+            sequence=row.length,
+            new_tokens=row.generates if row.infers else None,
+            gpu_count=row.replicas,
+        )
     )
     predicted, p95 = (value + (row.beside_mib << 20) for value in _asked(row, estimate))
     over = estimate.device_used_p95.value > estimate.device_total.value

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from trainwright.catalog import CpuRecord, GpuRecord
 from trainwright.catalog.query import find_gpu
-from trainwright.estimate.communication import (
+from trainwright.estimate.parallel.communication import (
     Calibration,
     Link,
     exchange,

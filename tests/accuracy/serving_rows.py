@@ -11,11 +11,11 @@ from zlib import crc32
 
 from trainwright.catalog import find_gpu
 from trainwright.data import resources
-from trainwright.estimate import kv, weights
-from trainwright.estimate.communication import link_between
-from trainwright.estimate.engines import ENGINES
-from trainwright.estimate.served_split import tensor_split
-from trainwright.estimate.serving_pass import (
+from trainwright.estimate.parallel.communication import link_between
+from trainwright.estimate.serving import kv, weights
+from trainwright.estimate.serving.engines import ENGINES
+from trainwright.estimate.serving.served_split import tensor_split
+from trainwright.estimate.serving.serving_pass import (
     Load,
     ServingCalibration,
     ServingModel,

@@ -8,9 +8,9 @@ from clockfit import Fitted, fit, kernel_times, layout_of, predict
 from clockrows import Block, Step, blocks
 from scipy.optimize import nnls
 
-from trainwright.estimate.kernels import CLASSES
 from trainwright.estimate.power import board_share
-from trainwright.estimate.spread import GROUPS, shares
+from trainwright.estimate.time.kernels import CLASSES
+from trainwright.estimate.time.spread import GROUPS, shares
 from trainwright.profile.profile import Floats
 
 FOLDS = 6

@@ -21,9 +21,9 @@ from optables import ROWS
 from scipy.optimize import nnls
 
 from trainwright.data import resources
-from trainwright.estimate.efficiency import load
 from trainwright.estimate.power import board_share
-from trainwright.estimate.spread import GROUPS, expected
+from trainwright.estimate.time.efficiency import load
+from trainwright.estimate.time.spread import GROUPS, expected
 from trainwright.profile.profile import Floats
 
 GOALS = {"new families": (0.06, 0.10, 0.22), "new sizes": (0.03, 0.05, 0.12)}

@@ -19,8 +19,8 @@ import pytest
 import visionrows
 from clockrows import Block, Step, blocks
 
-from trainwright.estimate.efficiency import load
-from trainwright.estimate.roofline import kernel_seconds, rates
+from trainwright.estimate.time.efficiency import load
+from trainwright.estimate.time.roofline import kernel_seconds, rates
 from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan

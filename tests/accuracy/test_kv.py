@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from trainwright.data import resources
-from trainwright.estimate import kv
-from trainwright.estimate.engines import ENGINES, served_bytes, token_bytes
-from trainwright.estimate.kv import CacheShape
+from trainwright.estimate.serving import kv
+from trainwright.estimate.serving.engines import ENGINES, served_bytes, token_bytes
+from trainwright.estimate.serving.kv import CacheShape
 
 HERE = Path(__file__).parent
 UNITS = {"B": 1, "kB": 1000, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}

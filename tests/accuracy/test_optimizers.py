@@ -9,7 +9,7 @@ import pytest
 from predict import gpu_of, profile_of, settings_of
 from rows import rows
 
-from trainwright.estimate.memory import estimate_memory
+from trainwright.estimate.memory.device_memory import Asked, estimate_memory
 
 GB, GIB = 1e9, 2**30
 LLAMA, VIT = "torchtune/llama-2-7b/adamw", "torchao/vit-g/adam"
@@ -29,7 +29,7 @@ def test_the_optimizers_term_adds_no_error(name):
     def peak(**changed):
         settings = settings_of(row).model_copy(update=changed)
         estimate = estimate_memory(
-            profile_of(row), gpu_of(row), settings, batch=row.batch, sequence=row.length
+            Asked(profile_of(row), gpu_of(row), settings, batch=row.batch, sequence=row.length)
         )
         return estimate.allocated_peak.value
 

@@ -31,11 +31,11 @@ from loaderrows import (
 )
 
 from trainwright.catalog import DriveRecord, find_drive
-from trainwright.estimate.inputs import described
-from trainwright.estimate.loader import Host, Processor, Work, hand_over_seconds
-from trainwright.estimate.pipeline import Feeding, flow, rate_with, recommended
-from trainwright.estimate.pipeline_calibration import PipelineCalibration, load
-from trainwright.estimate.storage import read_from_drive
+from trainwright.estimate.input.drives import read_from_drive
+from trainwright.estimate.input.inputs import described
+from trainwright.estimate.input.loader import Host, Processor, Work, hand_over_seconds
+from trainwright.estimate.input.pipeline import Feeding, flow, rate_with, recommended
+from trainwright.estimate.input.pipeline_calibration import PipelineCalibration, load
 
 WITHIN = 0.15
 Predict = Callable[[Row, PipelineCalibration], float]

@@ -17,7 +17,7 @@ from scaling import (
     scaling_rows,
 )
 
-from trainwright.estimate.communication import load
+from trainwright.estimate.parallel.communication import load
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 NOTHING_GAINED = 0.005

@@ -16,7 +16,7 @@ from typing import Any
 from serving_rows import Row, architecture, compared, model_of, predicted, rows, split
 
 from trainwright.catalog import find_gpu
-from trainwright.estimate.serving_pass import calibration
+from trainwright.estimate.serving.serving_pass import calibration
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 

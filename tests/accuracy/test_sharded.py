@@ -10,7 +10,7 @@ import pytest
 
 from trainwright.advise import advise, make_it_fit
 from trainwright.advise.relax import sharding
-from trainwright.estimate.livebytes import live_peak_bytes
+from trainwright.estimate.memory.livebytes import live_peak_bytes
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.schema import Plan
 from trainwright.profile import store

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from trainwright.estimate.livebytes import stage_peak_bytes
-from trainwright.estimate.stages import stages_of
+from trainwright.estimate.memory.livebytes import stage_peak_bytes
+from trainwright.estimate.parallel.stages import stages_of
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.schema import Plan
 from trainwright.profile import store

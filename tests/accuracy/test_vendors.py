@@ -13,9 +13,9 @@ from textrows import FILES, TextRow, rows
 
 from trainwright.catalog import catalog
 from trainwright.data import resources
-from trainwright.estimate import efficiency
-from trainwright.estimate.roofline import classify, op_times, rates
 from trainwright.estimate.support import widening
+from trainwright.estimate.time import efficiency
+from trainwright.estimate.time.roofline import classify, op_times, rates
 from trainwright.profile import codec
 
 FILE = "workloads.csv"

@@ -4,9 +4,9 @@ from time import perf_counter, process_time
 
 import pytest
 
-from trainwright.estimate.clock import Clock
-from trainwright.estimate.operator_clock import Situation
-from trainwright.estimate.steptime import estimate_time
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.operator_clock import Situation
+from trainwright.estimate.time.steptime import estimate_time
 from trainwright.plan.evaluate import Facts, resolve
 from trainwright.plan.schema import Plan
 from trainwright.workload import Workload
@@ -37,20 +37,12 @@ def planned(preset: str, length: int) -> tuple[Facts, Workload]:
 def test_terms_of_new_batches_and_whole_estimates(preset: str, length: int) -> None:
     """Every batch is new to the clock: nothing that it keeps helps."""
     facts, workload = planned(preset, length)
-    gpu, settings = facts.machine.gpu, facts.settings
-    clock = Clock(Situation(gpu, 1, workload, length))
+    settings, situation = facts.settings, Situation(facts.machine.gpu, 1, workload, length)
+    clock = Clock(situation)
     batches = range(1, 257)
     terms = _rate(lambda batch: clock.terms(facts.profile, settings, batch), batches)
     whole = _rate(
-        lambda batch: estimate_time(
-            facts.profile,
-            gpu,
-            settings,
-            workload,
-            batch=batch,
-            sequence=length,
-            gpu_count=1,
-        ),
+        lambda batch: estimate_time(facts.profile, Clock(situation), settings, batch),
         range(1, 33),
     )
     print(

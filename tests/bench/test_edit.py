@@ -9,7 +9,7 @@ from time import perf_counter, process_time
 
 import pytest
 
-from trainwright.estimate.memory import first_look
+from trainwright.estimate.memory.device_memory import Asked, first_look
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.schema import Plan
 
@@ -45,7 +45,7 @@ def look(facts: Facts) -> int:
     length = facts.inputs.sequence_length or 0
     batch = facts.settings.micro_batch
     peak, _ = first_look(
-        facts.profile, facts.machine.gpu, facts.settings, batch=batch, sequence=length
+        Asked(facts.profile, facts.machine.gpu, facts.settings, batch=batch, sequence=length)
     )
     return peak
 

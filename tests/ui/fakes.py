@@ -18,10 +18,10 @@ from trainwright.build.answer import Part, Step
 from trainwright.data import resources
 from trainwright.diagnose.memory_remedies import Help, help_for
 from trainwright.diagnose.outofmemory import Explanation
-from trainwright.estimate.breakdown import Curve
-from trainwright.estimate.memory import MemoryEstimate
-from trainwright.estimate.roofpoints import Peak, RoofPoint, Roofs
-from trainwright.estimate.steptime import Stage, TimeEstimate
+from trainwright.estimate.memory.breakdown import Curve
+from trainwright.estimate.memory.device_memory import MemoryEstimate
+from trainwright.estimate.time.roofpoints import Peak, RoofPoint, Roofs
+from trainwright.estimate.time.steptime import Stage, TimeEstimate
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.resolve import catalogued
 from trainwright.messages import Message, UserError

@@ -6,8 +6,8 @@ from typing import Any
 import fakes
 import pytest
 
-from trainwright.estimate.scaling import ScalingPoint
-from trainwright.estimate.steptime import TimeEstimate
+from trainwright.estimate.time.scaling import ScalingPoint
+from trainwright.estimate.time.steptime import TimeEstimate
 from trainwright.explain import Interval, Unit
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts, Pending

@@ -16,8 +16,8 @@ from trainwright.advise.staging import WORTH_STAGES, staged, stagings
 from trainwright.advise.taking import with_settings
 from trainwright.advise.uncompared import SHARDING_HINTS, by_vllm, uncompared
 from trainwright.advise.walk import Sources, Timed
-from trainwright.estimate import fp8
 from trainwright.estimate.optimizers import traced_as
+from trainwright.estimate.time import fp8
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve, stored
 from trainwright.plan.judging import waiting_share

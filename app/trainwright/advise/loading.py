@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from trainwright.advise.search import Search
 from trainwright.advise.walk import Timed
-from trainwright.estimate.pipeline import LoaderChoice, recommended
-from trainwright.estimate.pipeline_calibration import load
+from trainwright.estimate.input.pipeline import LoaderChoice, recommended
+from trainwright.estimate.input.pipeline_calibration import load
 from trainwright.plan.evaluate import Facts, evaluate, time_of
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan

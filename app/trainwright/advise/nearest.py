@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from trainwright.advise.advice import Relaxation
 from trainwright.advise.choose import advise, make_it_fit
-from trainwright.estimate.livebytes import live_peak_bytes
+from trainwright.estimate.memory.livebytes import live_peak_bytes
 from trainwright.messages import Message
 from trainwright.plan.evaluate import stored
 from trainwright.plan.schema import Plan

@@ -11,9 +11,9 @@ from trainwright.advise.sharing import SHARDING_SOURCE, alternative, faster_shar
 from trainwright.advise.space import Candidate
 from trainwright.advise.walk import Timed
 from trainwright.catalog import GpuRecord
-from trainwright.estimate.compiling import SOURCE as COMPILING
-from trainwright.estimate.compiling import compiling
-from trainwright.estimate.compiling import verdict as compiling_verdict
+from trainwright.estimate.time.compiling import SOURCE as COMPILING
+from trainwright.estimate.time.compiling import compiling
+from trainwright.estimate.time.compiling import verdict as compiling_verdict
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.workload.settings import Effect, effect

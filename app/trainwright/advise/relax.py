@@ -15,7 +15,7 @@ from trainwright.advise.walk import Timed
 from trainwright.catalog import GpuRecord
 from trainwright.catalog.precision import peak_flops
 from trainwright.catalog.query import list_gpus
-from trainwright.estimate.engines import ENGINES
+from trainwright.estimate.serving.engines import ENGINES
 from trainwright.machine.machine import Machine
 from trainwright.machine.network import Network, NetworkKind
 from trainwright.machine.peers import has_board_nvlink

@@ -20,18 +20,23 @@ from trainwright.advise import space, structure
 from trainwright.advise.space import Candidate, Space
 from trainwright.advise.walk import Sources, Timed, Walk
 from trainwright.estimate.calibration import memory_calibration
-from trainwright.estimate.clock import Clock
-from trainwright.estimate.loader import host_of
-from trainwright.estimate.memory import allocated_peak_bytes
-from trainwright.estimate.offload import pinned_bytes
-from trainwright.estimate.operator_clock import Situation
-from trainwright.estimate.outside import bytes_outside
-from trainwright.estimate.pipeline_calibration import load as load_pipeline
-from trainwright.estimate.serving import Served
-from trainwright.estimate.unrolled import refusal
+from trainwright.estimate.memory.device_memory import allocated_peak_bytes
+from trainwright.estimate.memory.outside import bytes_outside
+from trainwright.estimate.pinned_memory import pinned_bytes
+from trainwright.estimate.serving.served import Served
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.unrolled import refusal
 from trainwright.messages import UserError
 from trainwright.plan.effective import completed_with
-from trainwright.plan.evaluate import Facts, evaluate, runs_out, served_in, splits_of, written_in
+from trainwright.plan.evaluate import (
+    Facts,
+    asked_of,
+    evaluate,
+    runs_out,
+    served_in,
+    situation_of,
+    splits_of,
+)
 from trainwright.plan.report import HEADROOM, Report
 from trainwright.plan.schema import Plan
 from trainwright.profile.expand import model_bytes
@@ -392,25 +397,15 @@ class Search:
         return bool(self._peaks.get(structure.layout(candidate)))
 
     def _all_peaks(self, candidate: Candidate, batches: Sequence[int] = ()) -> dict[int, int]:
-        profile = self.profile(candidate)
-        assert profile is not None, "only candidates with a profile are timed"
+        asked = asked_of(self.plan, self._facts(candidate))
         if not batches:
             ranks = self.ranks(candidate)
             pairs = space.batches(self.facts.settings, self.plan.workload, ranks)
             single = candidate.micro_batch == 1  # which is a structure of its own
             batches = [micro for micro, _ in pairs if (micro == 1) == single]
-        served = self._served(candidate, profile)
-        queues = served is not None and served.queues  # one request is enough to run
-        peaks = allocated_peak_bytes(
-            profile,
-            self.facts.machine.gpu,
-            self.settings(candidate),
-            batch=np.ones(len(batches), np.int64) if queues else np.array(batches, np.int64),
-            sequence=self.sequence,
-            new_tokens=None if self.plan.workload.trains else self.facts.inputs.new_tokens or 1,
-            gpu_count=self.gpus(candidate),
-            served=served,
-        )
+        queues = asked.served is not None and asked.served.queues  # one request is enough to run
+        points = np.ones(len(batches), np.int64) if queues else np.array(batches, np.int64)
+        peaks = allocated_peak_bytes(asked, points)
         return dict(zip(batches, peaks.tolist(), strict=True))
 
     def _served(self, candidate: Candidate, profile: Profile) -> Served | None:
@@ -457,21 +452,9 @@ class Search:
         """Return the clock for as many GPUs as the candidate uses."""
         count = self.gpus(candidate)
         if count not in self._clocks:
-            machine = self.facts.machine
-            clock = Clock(
-                Situation(
-                    machine.gpu,
-                    count,
-                    self._workload,
-                    self.sequence,
-                    machine.cores,
-                    served_in(self.plan, self.facts),
-                    host_of(machine, load_pipeline()),
-                    machine.processor,
-                    machine.cluster if count > 1 else None,
-                    written_in(self.plan, self.facts),
-                )
-            )
+            cluster = self.facts.machine.cluster if count > 1 else None
+            situation = situation_of(self.plan, self.facts)
+            clock = Clock(replace(situation, gpu_count=count, cluster=cluster))
             if self._like is not None:
                 clock.share(self._like)
             self._like = self._clocks[count] = clock

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from trainwright.advise.advice import Reason
-from trainwright.estimate.stagetime import bubble_share
-from trainwright.estimate.steptime import TimeEstimate
+from trainwright.estimate.parallel.stagetime import bubble_share
+from trainwright.estimate.time.steptime import TimeEstimate
 from trainwright.machine.peers import has_board_nvlink
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trainwright.advise.space import convolves_images
-from trainwright.estimate.pipeline import BITS_PER_PIXEL, RESIZED
+from trainwright.estimate.input.pipeline import BITS_PER_PIXEL, RESIZED
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts, splits_of
 from trainwright.plan.report import Report, Verdict

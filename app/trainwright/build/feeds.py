@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from trainwright.build.speeds import Cards, Link, Speed, Speeds
 from trainwright.catalog import CpuRecord, DriveRecord
-from trainwright.estimate.loader import Host, Processor, processor
-from trainwright.estimate.pipeline import Feeding, Flow, flow, step_seconds
-from trainwright.estimate.pipeline_calibration import load
+from trainwright.estimate.input.loader import Host, Processor, processor
+from trainwright.estimate.input.pipeline import Feeding, Flow, flow, step_seconds
+from trainwright.estimate.input.pipeline_calibration import load
 from trainwright.machine.machine import System
 
 GIB = 1 << 30

@@ -13,10 +13,10 @@ from trainwright.advise.relax import sharding, shortage
 from trainwright.advise.search import Search
 from trainwright.advise.walk import Sources, Timed
 from trainwright.catalog import GpuRecord
-from trainwright.estimate.clock import Clock
-from trainwright.estimate.engines import ENGINES
-from trainwright.estimate.pipeline import Feeding
+from trainwright.estimate.input.pipeline import Feeding
+from trainwright.estimate.serving.engines import ENGINES
 from trainwright.estimate.support import measured, support
+from trainwright.estimate.time.clock import Clock
 from trainwright.machine.build import BuildGpu
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import System

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from trainwright.catalog.contradicted import contradicted
 from trainwright.catalog.part_records import (
     BoardRecord,
     CaseRecord,
@@ -16,6 +15,7 @@ from trainwright.catalog.part_records import (
 )
 from trainwright.catalog.platforms import against_platform
 from trainwright.catalog.plausible import outside
+from trainwright.catalog.problems import contradicted
 from trainwright.messages import Message
 
 LANE_MB_S = {1: 250, 2: 500, 3: 985, 4: 1969, 5: 3938, 6: 7563}

@@ -6,8 +6,8 @@ The most that any of a platform's processors and boards have, by the makers' pla
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainwright.catalog.contradicted import contradicted
 from trainwright.catalog.part_records import M2, BoardRecord, CpuRecord, PartRecord, Slot
+from trainwright.catalog.problems import contradicted
 from trainwright.messages import Message
 
 

@@ -5,7 +5,6 @@ Ranges are those of what is sold, with room; they are assumed where no source st
 
 from collections.abc import Iterator, Mapping
 
-from trainwright.catalog.contradicted import contradicted
 from trainwright.catalog.part_records import (
     BoardRecord,
     CaseRecord,
@@ -16,6 +15,7 @@ from trainwright.catalog.part_records import (
     PartRecord,
     PsuRecord,
 )
+from trainwright.catalog.problems import contradicted
 from trainwright.messages import Message
 
 RANGES: Mapping[type[PartRecord], Mapping[str, tuple[float, float]]] = {

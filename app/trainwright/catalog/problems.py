@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from trainwright.catalog.gpu_file import Entry, Provenance, Stated, Values
+from trainwright.catalog.part_records import PartRecord
 from trainwright.catalog.records import FlopKey
 from trainwright.messages import Message
 from trainwright.quoting import dotted
@@ -125,3 +126,10 @@ def brief(value: Any) -> str:
     text = str(value) if isinstance(value, str) else repr(value)
     text = " ".join(text.split())
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+def contradicted(part: PartRecord, key: str, stated: object, because: Message) -> Message:
+    """Return that the value stated under a key of a part cannot be true, and why."""
+    if isinstance(stated, float):
+        stated = f"{stated:g}"
+    return Message.of("catalog.contradicts", part=part.id, key=key, stated=stated, because=because)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trainwright.diagnose.outofmemory import Explanation
     from trainwright.diagnose.readers.files import FileRead
     from trainwright.diagnose.running import Outcome
-    from trainwright.estimate.steptime import TimeEstimate
+    from trainwright.estimate.time.steptime import TimeEstimate
     from trainwright.plan.evaluate import Facts
 
     Planned = tuple[Facts, TimeEstimate]

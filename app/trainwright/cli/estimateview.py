@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trainwright.advise.whatif import NEXT_TO_NOTHING, WhatIf
-from trainwright.estimate.inputs import Pipeline
-from trainwright.estimate.roofpoints import RoofPoint, Roofs
+from trainwright.estimate.input.inputs import Pipeline
+from trainwright.estimate.time.roofpoints import RoofPoint, Roofs
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
 from trainwright.messages.units import gib, percent

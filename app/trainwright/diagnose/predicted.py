@@ -7,7 +7,7 @@ from typing import Literal
 from trainwright.catalog.query import find_gpu
 from trainwright.diagnose.budget import Budget, Use
 from trainwright.diagnose.evidence import Evidence
-from trainwright.estimate.steptime import TimeEstimate
+from trainwright.estimate.time.steptime import TimeEstimate
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from trainwright.estimate.sharded import BUCKET_ELEMENTS, LIVE_ELEMENTS
+from trainwright.estimate.parallel.sharded import BUCKET_ELEMENTS, LIVE_ELEMENTS
 from trainwright.export import programs, sharing
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trainwright.catalog import GpuRecord
 from trainwright.catalog.mig import GIB, MigTable
-from trainwright.estimate.steptime import TimeEstimate
+from trainwright.estimate.time.steptime import TimeEstimate
 from trainwright.machine.capacity import capacity, held
 from trainwright.machine.choice import GpuChoice
 from trainwright.machine.machine import Gpu

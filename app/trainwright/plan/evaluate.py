@@ -4,27 +4,27 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 from trainwright import __version__
 from trainwright.estimate import correction
-from trainwright.estimate.clock import Clock
-from trainwright.estimate.loader import host_of
-from trainwright.estimate.memory import (
+from trainwright.estimate.input.loader import host_of
+from trainwright.estimate.input.pipeline_calibration import load as load_pipeline
+from trainwright.estimate.memory.device_memory import (
+    Asked,
     MemoryEstimate,
     estimate_memory,
     runs_within,
 )
-from trainwright.estimate.operator_clock import Situation
-from trainwright.estimate.pipeline_calibration import load as load_pipeline
-from trainwright.estimate.roofpoints import Roofs, roofs
-from trainwright.estimate.serving import Served
-from trainwright.estimate.steptime import TimeEstimate, estimate_time
+from trainwright.estimate.serving.served import Served
 from trainwright.estimate.support import support
-from trainwright.estimate.unrolled import refusal
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.operator_clock import Situation
+from trainwright.estimate.time.roofpoints import Roofs, roofs
+from trainwright.estimate.time.steptime import TimeEstimate, estimate_time
+from trainwright.estimate.time.unrolled import refusal
 from trainwright.machine.build import Check, Use, Way
 from trainwright.machine.checks import checks
-from trainwright.machine.machine import Gpu, Machine
+from trainwright.machine.machine import Machine
 from trainwright.machine.network import with_ports
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
@@ -293,7 +293,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         serving=serving,
         support=supported,
         likely_bytes=likely,
-        stages=stage_memory(*_of_device(facts), _length(facts.inputs), memory.allocated_peak),
+        stages=stage_memory(asked_of(plan, facts), memory.allocated_peak),
         checks=_checks(plan, facts, clock),
         phases=phases,
     )
@@ -361,16 +361,35 @@ def at_once(plan: Plan, facts: Facts, of_all: MemoryEstimate) -> tuple[Facts, Me
 
 def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:
     """Return the memory side of the report."""
-    nodes = facts.machine.nodes if facts.settings.several else 1
-    infers = not plan.workload.trains
-    return estimate_memory(*_of_device(facts), nodes=nodes, **_at(facts, infers=infers))
+    return estimate_memory(asked_of(plan, facts))
+
+
+def asked_of(plan: Plan, facts: Facts) -> Asked:
+    """Return what the memory side is asked of."""
+    return _asked(facts, infers=not plan.workload.trains)
+
+
+def _asked(facts: Facts, *, infers: bool) -> Asked:
+    machine, settings = facts.machine, facts.settings
+    return Asked(
+        facts.profile,
+        machine.gpu,
+        settings,
+        batch=settings.micro_batch,
+        sequence=_length(facts.inputs),
+        new_tokens=(facts.inputs.new_tokens or 1) if infers else None,
+        gpu_count=_gpus_together(facts, infers=infers),
+        nodes=machine.nodes if settings.several else 1,
+        system=machine.system,
+        served=served_on(*facts.serving) if infers else None,
+    )
 
 
 def _holds_one(facts: Facts) -> bool:
     """Return whether an engine's share of the memory holds one request."""
     settings = facts.settings.model_copy(update={"micro_batch": 1})
     one = replace(facts, settings=settings)
-    memory = estimate_memory(*_of_device(one), **_at(one, infers=True))
+    memory = estimate_memory(_asked(one, infers=True))
     return holds(served_on(*one.serving), memory, 1, _context(one.inputs))
 
 
@@ -383,25 +402,8 @@ def runs_out(plan: Plan, facts: Facts, *, gpus: int | None = None) -> bool:
     if served is not None and served.queues:
         settings = facts.settings.model_copy(update={"micro_batch": 1})
         facts = replace(facts, settings=settings)
-    there = {} if gpus is None else {"gpu_count": gpus}
-    asked = _at(facts, infers=not plan.workload.trains)
-    return not runs_within(*_of_device(facts), **asked | there)
-
-
-def _of_device(facts: Facts) -> tuple[Profile, Gpu, FullSettings]:
-    return facts.profile, facts.machine.gpu, facts.settings
-
-
-def _at(facts: Facts, *, infers: bool) -> dict[str, Any]:
-    """Return where a memory estimate looks."""
-    return {
-        "batch": facts.settings.micro_batch,
-        "sequence": _length(facts.inputs),
-        "new_tokens": (facts.inputs.new_tokens or 1) if infers else None,
-        "gpu_count": _gpus_together(facts, infers=infers),
-        "system": facts.machine.system,
-        "served": served_on(*facts.serving) if infers else None,
-    }
+    asked = asked_of(plan, facts)
+    return not runs_within(asked if gpus is None else replace(asked, gpu_count=gpus))
 
 
 def served_in(plan: Plan, facts: Facts) -> Served | None:
@@ -426,21 +428,24 @@ def written_in(plan: Plan, facts: Facts) -> Served | None:
 
 def time_of(plan: Plan, facts: Facts, *, requests: int | None = None) -> TimeEstimate:
     """Return the time side of the report; ``requests`` come at once where fewer run at once."""
-    return estimate_time(
-        facts.profile,
-        facts.machine.gpu,
-        facts.settings,
+    settings, clock = facts.settings, Clock(situation_of(plan, facts))
+    return estimate_time(facts.profile, clock, settings, settings.micro_batch, requests)
+
+
+def situation_of(plan: Plan, facts: Facts) -> Situation:
+    """Return what the time side depends on beside profile and settings."""
+    machine = facts.machine
+    return Situation(
+        machine.gpu,
+        _gpus_together(facts, infers=not plan.workload.trains),
         plan.workload.model_copy(update={"inputs": facts.inputs}),
-        batch=facts.settings.micro_batch,
-        sequence=_length(facts.inputs),
-        requests=requests,
-        gpu_count=_gpus_together(facts, infers=not plan.workload.trains),
-        cores=facts.machine.cores,
-        host=host_of(facts.machine, load_pipeline()),
-        served=served_in(plan, facts),
-        cpu=facts.machine.processor,
-        cluster=facts.machine.cluster if facts.settings.several else None,
-        written=written_in(plan, facts),
+        _length(facts.inputs),
+        machine.cores,
+        served_in(plan, facts),
+        host_of(machine, load_pipeline()),
+        machine.processor,
+        machine.cluster if facts.settings.several else None,
+        written_in(plan, facts),
     )
 
 
@@ -450,17 +455,7 @@ def operators_of(plan: Plan, facts: Facts) -> Roofs | None:
     None for a serving engine whose time is that of its own passes, not of the traced operators,
     and where no time is predicted.
     """
-    situation = Situation(
-        facts.machine.gpu,
-        _gpus_together(facts, infers=not plan.workload.trains),
-        plan.workload.model_copy(update={"inputs": facts.inputs}),
-        _length(facts.inputs),
-        facts.machine.cores,
-        served_in(plan, facts),
-        cpu=facts.machine.processor,
-        cluster=facts.machine.cluster if facts.settings.several else None,
-    )
-    settings, clock = facts.settings, Clock(situation)
+    settings, clock = facts.settings, Clock(situation_of(plan, facts))
     batch = settings.micro_batch
     if not plan.workload.trains and clock.round(facts.profile, settings, batch).pass_ is not None:
         return None
@@ -474,7 +469,8 @@ def _gpus_together(facts: Facts, *, infers: bool) -> int:
     settings, machine = facts.settings, facts.machine
     if infers and settings.tensor_degree is not None:
         return settings.tensor_degree
-    return machine.gpu_count if settings.several and gpus_of(settings, machine) == 1 else 1
+    in_turn = infers and gpus_of(settings, machine) > 1
+    return machine.gpu_count if settings.several and not in_turn else 1
 
 
 def _length(inputs: Inputs) -> int:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from trainwright.estimate.memory import MemoryEstimate
-from trainwright.estimate.steptime import TimeEstimate
+from trainwright.estimate.memory.device_memory import MemoryEstimate
+from trainwright.estimate.time.steptime import TimeEstimate
 from trainwright.machine.larger import larger
 from trainwright.machine.machine import Machine, System
 from trainwright.messages import Message

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from trainwright.estimate.memory import allocated_peak_bytes
-from trainwright.estimate.outside import bytes_outside
-from trainwright.estimate.scaling import ScalingPoint, on_gpus
-from trainwright.plan.evaluate import Facts, memory_of, runs_out, served_in
+from trainwright.estimate.memory.device_memory import allocated_peak_bytes
+from trainwright.estimate.memory.outside import bytes_outside
+from trainwright.estimate.time.scaling import ScalingPoint, on_gpus
+from trainwright.plan.evaluate import Facts, asked_of, memory_of, runs_out, served_in
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving import MOST_REQUESTS, MOST_TOKENS, Limits, holds, largest
@@ -70,13 +70,5 @@ def _limits(plan: Plan, facts: Facts) -> Limits:
 
 def _quick_use(plan: Plan, facts: Facts) -> float:
     """Return device use without a replay."""
-    peak = allocated_peak_bytes(
-        facts.profile,
-        facts.machine.gpu,
-        facts.settings,
-        batch=facts.settings.micro_batch,
-        sequence=facts.inputs.prompt_tokens or 0,
-        new_tokens=facts.inputs.new_tokens or 1,
-        served=served_in(plan, facts),
-    )
+    peak = allocated_peak_bytes(asked_of(plan, facts))
     return float(peak[0]) + bytes_outside(facts.machine.gpu)

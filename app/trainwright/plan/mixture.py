@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainwright.catalog import GpuRecord
-from trainwright.estimate.roofline import grouped_dtypes
-from trainwright.estimate.serving import Served
+from trainwright.estimate.serving.served import Served
+from trainwright.estimate.time.roofline import grouped_dtypes
 from trainwright.messages import Message
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec

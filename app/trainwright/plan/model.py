@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from trainwright import ranges, reading
-from trainwright.estimate import kv
-from trainwright.estimate.kv import CacheShape
+from trainwright.estimate.serving import kv
+from trainwright.estimate.serving.kv import CacheShape
 from trainwright.messages import Message, UserError
 from trainwright.plan.granted import taken_for_granted
 from trainwright.plan.images import sees_images

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainwright.estimate.weights import Scheme
+from trainwright.estimate.serving.weights import Scheme
 from trainwright.workload.settings import Quantization
 
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from functools import lru_cache
 
-from trainwright.estimate.likely import highest, more
-from trainwright.estimate.memory import MemoryEstimate
+from trainwright.estimate.memory.device_memory import MemoryEstimate
+from trainwright.estimate.memory.likely import highest, more
 from trainwright.messages import Message
 from trainwright.plan.schema import Plan
 from trainwright.profile.profile import Profile

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from trainwright.estimate.compiling import Compiling
-from trainwright.estimate.inputs import as_json as pipeline_as_json
-from trainwright.estimate.memory import MemoryEstimate
-from trainwright.estimate.roofpoints import Roofs
-from trainwright.estimate.serving_time import ServingTime
-from trainwright.estimate.steptime import TimeEstimate
+from trainwright.estimate.input.inputs import as_json as pipeline_as_json
+from trainwright.estimate.memory.device_memory import MemoryEstimate
 from trainwright.estimate.support import Support
-from trainwright.estimate.timeline import lane_of
+from trainwright.estimate.time.compiling import Compiling
+from trainwright.estimate.time.roofpoints import Roofs
+from trainwright.estimate.time.serving_time import ServingTime
+from trainwright.estimate.time.steptime import TimeEstimate
+from trainwright.estimate.time.timeline import lane_of
 from trainwright.explain import Quantity
 from trainwright.machine.build import Check
 from trainwright.messages import Message, render

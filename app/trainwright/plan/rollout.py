@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from trainwright.estimate import weights
-from trainwright.estimate.engines import ENGINES
-from trainwright.estimate.memory import MemoryEstimate
-from trainwright.estimate.serving import Served
+from trainwright.estimate.memory.device_memory import MemoryEstimate
+from trainwright.estimate.serving import weights
+from trainwright.estimate.serving.engines import ENGINES
+from trainwright.estimate.serving.served import Served
 from trainwright.messages import Message, UserError
 from trainwright.plan.model import cache_shape
 from trainwright.profile.profile import Profile

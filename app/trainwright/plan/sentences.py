@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainwright.estimate.inputs import Pipeline
+from trainwright.estimate.input.inputs import Pipeline
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
 from trainwright.messages.keys import key_name, value_name

@@ -7,13 +7,13 @@ from functools import lru_cache
 from math import ceil, inf
 
 from trainwright.catalog import GpuRecord
-from trainwright.estimate import weights
-from trainwright.estimate.communication import Link
-from trainwright.estimate.engines import ENGINES, page_tokens, served_bytes
-from trainwright.estimate.memory import MemoryEstimate
-from trainwright.estimate.served_split import degrees, split_over, tensor_split
-from trainwright.estimate.serving import Served, agrees
-from trainwright.estimate.weights import Inventory, Scheme, Weights
+from trainwright.estimate.memory.device_memory import MemoryEstimate
+from trainwright.estimate.parallel.communication import Link
+from trainwright.estimate.serving import weights
+from trainwright.estimate.serving.engines import ENGINES, page_tokens, served_bytes
+from trainwright.estimate.serving.served import Served, agrees
+from trainwright.estimate.serving.served_split import degrees, split_over, tensor_split
+from trainwright.estimate.serving.weights import Inventory, Scheme, Weights
 from trainwright.messages import Message, UserError
 from trainwright.plan.model import cache_shape
 from trainwright.plan.packing import packing

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from trainwright.estimate.communication import Link, link_between
-from trainwright.estimate.engines import ENGINES
-from trainwright.estimate.served_split import degrees
-from trainwright.estimate.serving import Served
+from trainwright.estimate.parallel.communication import Link, link_between
+from trainwright.estimate.serving.engines import ENGINES
+from trainwright.estimate.serving.served import Served
+from trainwright.estimate.serving.served_split import degrees
 from trainwright.machine.choice import MachineChoice
 from trainwright.machine.machine import Machine
 from trainwright.machine.peers import fabric_link

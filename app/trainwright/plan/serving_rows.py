@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from trainwright.estimate.serving_time import ServingTime
+from trainwright.estimate.time.serving_time import ServingTime
 from trainwright.explain import Quantity
 from trainwright.messages import Message
 from trainwright.plan.serving import Serving

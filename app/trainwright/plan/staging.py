@@ -2,12 +2,10 @@
 
 import json
 
-from trainwright.estimate.memory import stage_peaks
+from trainwright.estimate.memory.device_memory import Asked, stage_peaks
 from trainwright.explain import Kind, Quantity, Unit
-from trainwright.machine.machine import Gpu
 from trainwright.messages import Message, UserError
 from trainwright.plan.model import Model
-from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 
 STAGED = ("llama", "mistral", "qwen2", "qwen3")
@@ -37,15 +35,12 @@ def check_stages(model: Model, settings: FullSettings) -> None:
         raise UserError.of("plan.stages-layers", key=key, layers=layers, stages=stages)
 
 
-def stage_memory(
-    profile: Profile, gpu: Gpu, settings: FullSettings, sequence: int, largest: Quantity
-) -> tuple[Quantity, ...]:
+def stage_memory(asked: Asked, largest: Quantity) -> tuple[Quantity, ...]:
     """Return the allocated peak of each pipeline stage in its order, in bytes; none without one.
 
     ``largest`` is that of the stage that decides, which was replayed.
     """
-    batch = settings.micro_batch
-    found = stage_peaks(profile, gpu, settings, batch=batch, sequence=sequence, among=tuple)
+    found = stage_peaks(asked, among=tuple)
     most = max((int(peak[0]) for peak in found.values()), default=0)
     return tuple(
         Quantity(

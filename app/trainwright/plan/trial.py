@@ -14,7 +14,7 @@ from typing import Literal
 from trainwright.catalog import Fact, GpuRecord
 from trainwright.estimate import correction
 from trainwright.estimate.correction import Correction
-from trainwright.estimate.livebytes import live_peak_bytes
+from trainwright.estimate.memory.livebytes import live_peak_bytes
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.messages import Message, UserError
 from trainwright.plan.effective import in_force

@@ -6,8 +6,8 @@ follows.
 
 from dataclasses import replace
 
-from trainwright.estimate.roofpoints import Roofs, explained, explained_class, explained_stage
-from trainwright.estimate.timeline import timeline
+from trainwright.estimate.time.roofpoints import Roofs, explained, explained_class, explained_stage
+from trainwright.estimate.time.timeline import timeline
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import total
 from trainwright.messages import Message

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trainwright.estimate.roofpoints import Roofs
+from trainwright.estimate.time.roofpoints import Roofs
 from trainwright.plan.evaluate import Facts, Pending
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan

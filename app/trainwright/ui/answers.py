@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import QTimer, Signal
 
 from trainwright.advise.whatif import WhatIf
-from trainwright.estimate.roofpoints import Roofs
+from trainwright.estimate.time.roofpoints import Roofs
 from trainwright.explain import Quantity
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trainwright.diagnose.evidence import Evidence
     from trainwright.diagnose.memory_remedies import Help
     from trainwright.diagnose.outofmemory import Explanation
-    from trainwright.estimate.roofpoints import Roofs
+    from trainwright.estimate.time.roofpoints import Roofs
     from trainwright.plan.evaluate import Facts, Pending
     from trainwright.plan.report import Report
     from trainwright.plan.schema import Plan

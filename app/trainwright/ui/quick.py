@@ -6,11 +6,11 @@ comes from another thread and takes its place.
 
 from dataclasses import replace
 
-from trainwright.estimate.breakdown import Curve
-from trainwright.estimate.memory import MemoryEstimate, first_look
+from trainwright.estimate.memory.breakdown import Curve
+from trainwright.estimate.memory.device_memory import MemoryEstimate, first_look
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
-from trainwright.plan.evaluate import Facts, served_in
+from trainwright.plan.evaluate import Facts, asked_of
 from trainwright.plan.judging import host_room, verdict
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
@@ -18,17 +18,7 @@ from trainwright.plan.schema import Plan
 
 def look(plan: Plan, facts: Facts, before: Report) -> Report:
     """Return a provisional report: memory by the byte curve, all else as it was before."""
-    inputs = facts.inputs
-    peak, curve = first_look(
-        facts.profile,
-        facts.machine.gpu,
-        facts.settings,
-        batch=facts.settings.micro_batch,
-        sequence=inputs.sequence_length or inputs.prompt_tokens or 0,
-        new_tokens=None if plan.workload.trains else inputs.new_tokens or 1,
-        gpu_count=facts.machine.gpu_count if facts.settings.several else 1,
-        served=served_in(plan, facts),
-    )
+    peak, curve = first_look(asked_of(plan, facts))
     memory = _memory(before.memory, peak, curve, facts.machine.gpu.total)
     return replace(
         before,

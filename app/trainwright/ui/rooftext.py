@@ -1,6 +1,6 @@
 """An operator on the roofline, in words."""
 
-from trainwright.estimate.roofpoints import RoofPoint, Roofs
+from trainwright.estimate.time.roofpoints import RoofPoint, Roofs
 from trainwright.messages.units import duration, number, percent
 from trainwright.ui.figures import three
 from trainwright.ui.i18n import language, tr

@@ -26,7 +26,8 @@ from trainwright.cli import terminal
 from trainwright.cli.run import run
 from trainwright.data import resources
 from trainwright.diagnose.evidence import Evidence
-from trainwright.estimate import correction, kv, weights
+from trainwright.estimate import correction
+from trainwright.estimate.serving import kv, weights
 from trainwright.messages import UserError
 from trainwright.mig import jobs
 from trainwright.plan import model

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from trainwright.catalog import Fact, GpuRecord
-from trainwright.estimate.steptime import TimeEstimate, estimate_time
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.operator_clock import Situation
+from trainwright.estimate.time.steptime import TimeEstimate, estimate_time
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Kind, Unit
 from trainwright.machine.machine import Gpu
@@ -144,9 +146,10 @@ def workload(**changed: object) -> Workload:
     return Workload.model_validate({"task": "full", "effective_batch": 8} | changed)
 
 
-def timed(profile: Profile, of: Gpu | None = None, **given: object) -> TimeEstimate:
-    names = ("batch", "sequence", "gpu_count", "cores", "clock")
-    options: dict[str, object] = {"batch": 1, "sequence": 0, "gpu_count": 1}
-    options |= {key: given.pop(key) for key in names if key in given}
-    job = given.pop("workload", None) or workload()
-    return estimate_time(profile, of or gpu(), full_settings(**given), job, **options)  # type: ignore[arg-type]
+def timed(profile: Profile, of: Gpu | None = None, **given: Any) -> TimeEstimate:
+    """Return the estimate of settings, in a situation or with a clock."""
+    job, batch, clock = (given.pop(key, None) for key in ("workload", "batch", "clock"))
+    place = {key: given.pop(key) for key in ("gpu_count", "sequence", "cores") if key in given}
+    there = {"gpu_count": 1, "workload": job or workload(), "sequence": 0} | place
+    clock = clock or Clock(Situation(of or gpu(), **there))
+    return estimate_time(profile, clock, full_settings(**given), batch or 1)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwright.estimate import allocator
-from trainwright.estimate.allocator import replay, rounded
+from trainwright.estimate.memory import allocator
+from trainwright.estimate.memory.allocator import replay, rounded
 
 KIB, MIB = 2**10, 2**20
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trainwright.catalog import GpuRecord
 from trainwright.catalog.query import find_gpu
-from trainwright.estimate.communication import (
+from trainwright.estimate.parallel.communication import (
     PATHS,
     Link,
     buckets,

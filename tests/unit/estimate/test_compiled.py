@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from trainwright.estimate.cuda import Device
-from trainwright.estimate.layout import TERM, training_layout
+from trainwright.estimate.memory.layout import TERM, Training
 from trainwright.profile import trace
 from trainwright.profile.fit import fit
 from trainwright.profile.profile import PHASES
@@ -59,10 +59,10 @@ def cases(tmp_path_factory):
 
 def saved_at_backward(profile, kept):
     """Return the bytes of activations that are alive when the last backward begins."""
-    layout = training_layout(
+    layout = Training(
         profile, Device("NVIDIA", 8), accumulation=1, checkpointing="none", optimizer="adamw",
         kept=kept,
-    )  # fmt: skip
+    ).layout()  # fmt: skip
     sizes = layout.bytes_of(4, 96)[layout.size]
     backward = np.flatnonzero(layout.phase == PHASES.index("backward"))
     begin = int(backward[backward >= layout.steady][0])

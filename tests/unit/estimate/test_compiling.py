@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainwright.estimate.compiling import warm_up_s
+from trainwright.estimate.time.compiling import warm_up_s
 from trainwright.messages import LANGUAGES, render
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.report import Report, as_json

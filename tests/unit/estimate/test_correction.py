@@ -9,10 +9,10 @@ import pytest
 from trainwright.catalog.query import find_gpu
 from trainwright.data import resources
 from trainwright.estimate import correction
-from trainwright.estimate.clock import Clock
 from trainwright.estimate.correction import Verified
-from trainwright.estimate.operator_clock import Situation
-from trainwright.estimate.outside import bytes_outside
+from trainwright.estimate.memory.outside import bytes_outside
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.operator_clock import Situation
 from trainwright.explain import Kind
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.resolve import catalogued

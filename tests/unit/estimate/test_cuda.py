@@ -13,7 +13,7 @@ from trainwright.estimate.cuda import (
     hidden_bytes,
     hidden_of,
 )
-from trainwright.estimate.layout import TERMS
+from trainwright.estimate.memory.layout import TERMS
 from trainwright.messages import Message, render
 from trainwright.profile.profile import SCALE, OpTable, Profile
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from trainwright.catalog import DriveRecord, find_drive, list_parts
-from trainwright.estimate.drives import Work, by_class, class_of, suited
+from trainwright.estimate.input.drives import Work, by_class, class_of, suited
 
 IMAGENET = Work(150, "files", 110, 50, 64)
 """ImageNet's 1.28 million pictures take about 150 GB."""

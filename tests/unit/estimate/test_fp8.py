@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from trainwright.catalog import find_gpu
-from trainwright.estimate import fp8
-from trainwright.estimate.clock import Clock
-from trainwright.estimate.operator_clock import Situation
+from trainwright.estimate.time import fp8
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.operator_clock import Situation
 from trainwright.messages import UserError
 from trainwright.plan.evaluate import Facts, resolve
 from trainwright.plan.schema import Plan

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from trainwright.estimate import kv
-from trainwright.estimate.engines import ENGINES, page_tokens, served_bytes, token_bytes
+from trainwright.estimate.serving import kv
+from trainwright.estimate.serving.engines import ENGINES, page_tokens, served_bytes, token_bytes
 
 SMALL: dict[str, Any] = {
     "vocab_size": 64,

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from trainwright.advise import advise, make_it_fit
-from trainwright.estimate.scaling import ScalingPoint
+from trainwright.estimate.time.scaling import ScalingPoint
 from trainwright.messages import UserError
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.report import Report

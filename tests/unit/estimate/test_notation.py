@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trainwright.estimate.notation import formula
+from trainwright.estimate.memory.notation import formula
 from trainwright.profile.profile import SCALE
 
 LLAMA = {"vocabulary": 128_256, "hidden": 4096, "heads": 32, "kv_heads": 8, "head_dim": 128}

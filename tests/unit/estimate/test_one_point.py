@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from trainwright.data import resources
-from trainwright.estimate.clock import Clock
-from trainwright.estimate.operator_clock import Situation
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.operator_clock import Situation
 from trainwright.plan.evaluate import Pending, resolve
 from trainwright.plan.schema import Plan
 from trainwright.profile import codec, presets, store

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from trainwright.estimate.roofline import CLASSES, Classified
-from trainwright.estimate.traffic import multiplied_packed
+from trainwright.estimate.time.roofline import CLASSES, Classified
+from trainwright.estimate.time.traffic import multiplied_packed
 from trainwright.profile.profile import SCALE
 
 PACKED, WIDE, INPUT = 9_437_184, 33_554_432, 8_192

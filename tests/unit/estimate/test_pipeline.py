@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from trainwright.advise import advise
 from trainwright.advise.whatif import whatifs
 from trainwright.catalog import DriveRecord, find_cpu, find_drive
-from trainwright.estimate.inputs import as_json
-from trainwright.estimate.loader import Host, Processor, Work, host_of, processor
-from trainwright.estimate.pipeline import Feeding, flow, recommended, remedies
-from trainwright.estimate.pipeline_calibration import load
-from trainwright.estimate.storage import cached_share, from_drive, read_from_drive
+from trainwright.estimate.input.drives import cached_share, from_drive, read_from_drive
+from trainwright.estimate.input.inputs import as_json
+from trainwright.estimate.input.loader import Host, Processor, Work, host_of, processor
+from trainwright.estimate.input.pipeline import Feeding, flow, recommended, remedies
+from trainwright.estimate.input.pipeline_calibration import load
 from trainwright.machine.choice import MachineChoice
 from trainwright.machine.resolve import catalogued
 from trainwright.messages import render

@@ -1,11 +1,21 @@
-"""Operators against the roofs: nothing above them, nothing lost, numbers that give the time."""
+"""Operators against the roofs: nothing above them, nothing lost, numbers that give the time.
+
+Curves of the calibration rise with the size, below the roof.
+"""
 
 from functools import cache
+from itertools import pairwise
 
 import pytest
 
 from trainwright.data import resources
-from trainwright.estimate.roofpoints import MOST, Roofs, explained, explained_class, explained_stage
+from trainwright.estimate.time.roofpoints import (
+    MOST,
+    Roofs,
+    explained,
+    explained_class,
+    explained_stage,
+)
 from trainwright.explain import Quantity
 from trainwright.messages import render
 from trainwright.plan.evaluate import Facts, operators_of, resolve, time_of
@@ -13,6 +23,7 @@ from trainwright.plan.file import read
 from trainwright.plan.schema import Plan
 
 EXAMPLES = ("resnet50-rtx3060", "gpt2-rtx4070", "llama-8b-serve-rtx4090")
+TRAINED = ("resnet50-rtx3060", "gpt2-rtx4070", "sdxl-lora-rtx4090")
 KERNELS = ("forward", "recompute", "backward", "optimizer", "prefill", "generate")
 
 
@@ -133,3 +144,34 @@ def test_an_operator_is_found_by_its_address() -> None:
     _, _, roofs = known(EXAMPLES[0])
     assert roofs.at(roofs.points[3].address) is roofs.points[3]
     assert roofs.at("forward.99999") is None
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_larger_runs_come_nearer_to_the_roof_and_never_far_above_it(name: str) -> None:
+    for curve in known(name)[2].curves.values():
+        assert all(one[0] < other[0] for one, other in pairwise(curve))
+        assert all(0 < share < 1.1 for _, share in curve)
+        if curve:
+            assert curve[-1][1] > 5 * curve[0][1]
+
+
+def test_traffic_alone_rises_without_a_dip() -> None:
+    for group in ("pointwise", "cast", "softmax"):
+        curve = known("gpt2-rtx4070")[2].curves[group]
+        assert all(one[1] <= other[1] for one, other in pairwise(curve))
+
+
+def test_operators_that_only_move_bytes_lie_on_the_curve_of_their_class() -> None:
+    _, _, roofs = known("gpt2-rtx4070")
+    curve = roofs.curves["pointwise"]
+    for point in roofs.points:
+        if point.group != "pointwise" or point.size < curve[0][0]:
+            continue
+        below, above = next(
+            (one, other) for one, other in pairwise(curve) if one[0] <= point.size <= other[0]
+        )
+        assert below[1] * 0.999 <= roofs.share(point) <= above[1] * 1.001
+
+
+def test_classes_without_one_shape_have_no_curve() -> None:
+    assert known("resnet50-rtx3060")[2].curves["batch-norm"] == ()

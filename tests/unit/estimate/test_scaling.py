@@ -16,9 +16,9 @@ from handmade import (
 
 from trainwright.catalog import GpuRecord, find_cpu
 from trainwright.catalog.query import find_gpu
-from trainwright.estimate.clock import Clock
-from trainwright.estimate.operator_clock import Situation
-from trainwright.estimate.steptime import TimeEstimate
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.operator_clock import Situation
+from trainwright.estimate.time.steptime import TimeEstimate
 from trainwright.messages import LANGUAGES, render
 from trainwright.profile.profile import Profile
 from trainwright.workload import Inputs, Workload

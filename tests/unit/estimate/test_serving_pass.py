@@ -7,9 +7,9 @@ from pydantic import ValidationError
 
 from trainwright.catalog import find_gpu
 from trainwright.data import resources
-from trainwright.estimate import kv, weights
-from trainwright.estimate.engines import ENGINES
-from trainwright.estimate.serving_pass import (
+from trainwright.estimate.serving import kv, weights
+from trainwright.estimate.serving.engines import ENGINES
+from trainwright.estimate.serving.serving_pass import (
     Constants,
     Load,
     ServingModel,

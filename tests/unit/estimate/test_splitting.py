@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from handmade import product, profile_of
 
 from trainwright.advise import advise
 from trainwright.messages import UserError
-from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
+from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve, situation_of
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.plan.trial import plan_here
@@ -88,6 +89,14 @@ def test_what_does_not_go_with_split_layers_is_refused(
     with pytest.raises(UserError) as refused:
         resolve(plan(folder, **changed))
     assert refused.value.message.id == id
+
+
+def test_all_gpus_train_together(folder: Path) -> None:
+    """Two that split a layer, and two such pairs that share what each of them holds."""
+    asked = plan(folder)
+    found = resolve(asked)
+    facts = Facts(found.machine, found.settings, profile_of(product(8, 8, 8)), found.inputs, ())
+    assert situation_of(asked, facts).gpu_count == 4
 
 
 @pytest.mark.parametrize("alone", [{"tensor_degree": 2}, {"shard_degree": 2}])

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from trainwright.advise import advise
-from trainwright.estimate.stages import cut, order
-from trainwright.estimate.stagetime import bubble_share
+from trainwright.estimate.parallel.stages import cut, order
+from trainwright.estimate.parallel.stagetime import bubble_share
 from trainwright.messages import UserError
 from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
 from trainwright.plan.report import Report

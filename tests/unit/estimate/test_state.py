@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwright.estimate.memory import estimate_memory
+from trainwright.estimate.memory.device_memory import Asked, estimate_memory
 from trainwright.profile import trace
 from trainwright.profile.fit import fit
 from trainwright.worker import client
@@ -63,7 +63,7 @@ def case(request, tmp_path_factory):
 def test_state_is_what_the_library_keeps(case, make_gpu, make_settings, optimizer):
     profile, kept = case
     chosen = make_settings(optimizer=optimizer)
-    estimate = estimate_memory(profile, make_gpu(), chosen, batch=2, sequence=64)
+    estimate = estimate_memory(Asked(profile, make_gpu(), chosen, batch=2, sequence=64))
     ours = sum(part.value for part in estimate.terms if part.role == "optimizer")
     print(f"{optimizer}: {kept[optimizer]:,} B by the library, {ours:,} B estimated")
     assert ours == kept[optimizer]

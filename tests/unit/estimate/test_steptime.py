@@ -22,9 +22,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainwright.catalog import GpuRecord, catalog, list_gpus
-from trainwright.estimate.clock import Clock
-from trainwright.estimate.operator_clock import Situation
-from trainwright.estimate.steptime import TimeEstimate
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.operator_clock import Situation
+from trainwright.estimate.time.steptime import TimeEstimate
 from trainwright.explain.quantity import Kind, Unit
 from trainwright.messages import LANGUAGES, render
 from trainwright.workload import Dataset, Inputs, Workload

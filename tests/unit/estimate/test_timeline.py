@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from trainwright.estimate.stepterms import Bottleneck
-from trainwright.estimate.steptime import Stage, TimeEstimate
-from trainwright.estimate.timeline import timeline
+from trainwright.estimate.time.stepterms import Bottleneck
+from trainwright.estimate.time.steptime import Stage, TimeEstimate
+from trainwright.estimate.time.timeline import timeline
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from trainwright.data import resources
-from trainwright.estimate import weights
-from trainwright.estimate.weights import GGML, Inventory, quantized
+from trainwright.estimate.serving import weights
+from trainwright.estimate.serving.weights import GGML, Inventory, quantized
 
 LLAMA = 8_030_261_248
 

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from trainwright.catalog import find_board, list_parts
 from trainwright.catalog.query import find_gpu
-from trainwright.estimate.communication import host_link, link_between
+from trainwright.estimate.parallel.communication import host_link, link_between
 from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.checks import checks
 from trainwright.machine.choice import MachineChoice

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from trainwright.data import resources
-from trainwright.estimate.clock import Clock
-from trainwright.estimate.efficiency import load
-from trainwright.estimate.kernels import NUMBER
-from trainwright.estimate.measured import corrected
-from trainwright.estimate.operator_clock import Situation
-from trainwright.estimate.roofline import Rates, rates
+from trainwright.estimate.time.clock import Clock
+from trainwright.estimate.time.efficiency import load
+from trainwright.estimate.time.kernels import NUMBER
+from trainwright.estimate.time.measured import corrected
+from trainwright.estimate.time.operator_clock import Situation
+from trainwright.estimate.time.roofline import Rates, rates
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.machine.machine import Machine
 from trainwright.machine.measured import MeasuredGpu, Product

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainwright.estimate.efficiency import load
-from trainwright.estimate.roofline import classify, op_times, rates
+from trainwright.estimate.time.efficiency import load
+from trainwright.estimate.time.roofline import classify, op_times, rates
 from trainwright.messages import LANGUAGES, UserError, render
 from trainwright.plan import mixture
 from trainwright.plan.evaluate import Facts, evaluate, resolve

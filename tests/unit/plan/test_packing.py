@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from trainwright.estimate import weights
+from trainwright.estimate.serving import weights
 from trainwright.messages import LANGUAGES, UserError, render
 from trainwright.plan.checkpoint import honoured
 from trainwright.plan.evaluate import resolve

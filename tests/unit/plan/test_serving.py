@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from trainwright.estimate.engines import ENGINES
-from trainwright.estimate.served_split import held, split_over
+from trainwright.estimate.serving.engines import ENGINES
+from trainwright.estimate.serving.served_split import held, split_over
 from trainwright.messages import LANGUAGES, UserError, render
 from trainwright.plan import sentences, serving
 from trainwright.plan.evaluate import Facts, evaluate, resolve

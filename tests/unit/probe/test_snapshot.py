@@ -11,7 +11,7 @@ import pytest
 from nvmlstub import NvmlStub
 
 from trainwright.catalog import find_gpu
-from trainwright.estimate.communication import host_link
+from trainwright.estimate.parallel.communication import host_link
 from trainwright.machine.machine import Machine
 from trainwright.messages import Message, UserError, render
 from trainwright.probe.amd import AmdGpu

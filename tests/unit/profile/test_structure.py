@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwright.estimate.inputs import batch_bytes
+from trainwright.estimate.input.inputs import batch_bytes
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.profile.memo import KEPT, with_profile
 from trainwright.profile.presets import presets

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainwright.estimate.layout import loop_of
+from trainwright.estimate.memory.layout import loop_of
 from trainwright.plan.method import method
 from trainwright.plan.rollout import answers_of, with_answers
 from trainwright.profile import trace

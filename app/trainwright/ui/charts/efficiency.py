@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QPen, QPolygonF
 
-from trainwright.estimate.roofpoints import RoofPoint, Roofs
+from trainwright.estimate.time.roofpoints import RoofPoint, Roofs
 from trainwright.messages.units import percent
 from trainwright.ui import addresses, tokens
 from trainwright.ui.charts.axis import Scale

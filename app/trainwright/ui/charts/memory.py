@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
-from trainwright.estimate.memory import Curve
+from trainwright.estimate.memory.device_memory import Curve
 from trainwright.plan.report import Report
 from trainwright.ui import addresses, tokens
 from trainwright.ui.charts.axis import Scale, tick_text, ticks

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from trainwright.estimate.roofpoints import RoofPoint, Roofs
+from trainwright.estimate.time.roofpoints import RoofPoint, Roofs
 from trainwright.messages.units import number, percent
 from trainwright.ui import addresses, tokens
 from trainwright.ui.charts.axis import Scale

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QPen, QPolygonF
 
-from trainwright.estimate.scaling import ScalingPoint
+from trainwright.estimate.time.scaling import ScalingPoint
 from trainwright.messages.units import percent
 from trainwright.ui import tokens
 from trainwright.ui.charts.axis import Scale, tick_text, ticks

@@ -7,8 +7,8 @@ from itertools import pairwise
 from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QResizeEvent
 
-from trainwright.estimate.steptime import Lane
-from trainwright.estimate.timeline import Bar, Timeline, timeline
+from trainwright.estimate.time.steptime import Lane
+from trainwright.estimate.time.timeline import Bar, Timeline, timeline
 from trainwright.explain import Unit
 from trainwright.messages.units import percent
 from trainwright.plan.report import Report

@@ -3,7 +3,7 @@
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.catalog import list_parts
-from trainwright.estimate.drives import CLASSES, Class, Layout, Suited, Work, by_class
+from trainwright.estimate.input.drives import CLASSES, Class, Layout, Suited, Work, by_class
 from trainwright.machine.rules_storage import WARRANTY_YEARS
 from trainwright.messages import Message
 from trainwright.messages.units import duration, number

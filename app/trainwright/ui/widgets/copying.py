@@ -7,7 +7,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu, QWidget
 
-from trainwright.estimate.roofpoints import Roofs
+from trainwright.estimate.time.roofpoints import Roofs
 from trainwright.explain import Quantity
 from trainwright.plan.report import Report
 from trainwright.quoting import csv_row, markdown, sheet_cell, visible

@@ -7,9 +7,9 @@ from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QSizePolicy
 
-from trainwright.estimate.roofpoints import Roofs
-from trainwright.estimate.steptime import TimeEstimate
-from trainwright.estimate.timeline import timeline
+from trainwright.estimate.time.roofpoints import Roofs
+from trainwright.estimate.time.steptime import TimeEstimate
+from trainwright.estimate.time.timeline import timeline
 from trainwright.explain import Quantity
 from trainwright.messages import Message
 from trainwright.messages.units import percent

@@ -1,0 +1,1 @@
+"""From the drive to the GPU: drives, loader processes, and what limits them."""

@@ -1,0 +1,1 @@
+"""A step on several GPUs: what each of them holds, and what they exchange."""

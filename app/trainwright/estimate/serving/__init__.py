@@ -1,0 +1,1 @@
+"""Engines that serve a model: caches, packed weights, splits, and seconds of one pass."""
