@@ -123,6 +123,39 @@ from trainwright.profile import store
 pending = resolve(file.read(Path(sys.argv[1])))
 store.trace(pending.spec, at=pending.point)
 """
+PARTS = """
+import dataclasses, sys, time
+from pathlib import Path
+now, parts = time.process_time, {}
+def timed(owner, name, part):
+    plain = getattr(owner, name)
+    def timing(*arguments, **named):
+        start = now()
+        made = plain(*arguments, **named)
+        parts[part] = parts.get(part, 0.0) + now() - start
+        return made
+    setattr(owner, name, timing)
+def done(part, since):
+    parts[part] = now() - since
+    return now()
+at = done("interpreter", 0.0)
+import numpy, pydantic, yaml, click
+at = done("libraries", at)
+from pydantic._internal import _model_construction
+timed(dataclasses, "_process_class", "of which dataclasses")
+timed(_model_construction.ModelMetaclass, "__new__", "of which pydantic models")
+import trainwright.cli.estimate
+at = done("own modules", at)
+from trainwright.plan import file
+from trainwright.plan.evaluate import evaluate, resolve
+plan = file.read(Path(sys.argv[1]))
+facts = resolve(plan)
+at = done("plan, machine and profile", at)
+evaluate(plan, facts)
+done("memory and time", at)
+print(", ".join(f"{part} {1000 * spent:.0f}" for part, spent in parts.items()))
+"""
+LIBRARIES = "import torch, transformers.models.llama.modeling_llama, transformers.modeling_utils"
 LLAMA = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 128_256,
     "hidden_size": 4096, "intermediate_size": 14_336, "num_hidden_layers": 32,
@@ -271,6 +304,10 @@ def main() -> None:
     for measure in measures():
         if asked.only in measure.name:
             print(compared(measure, base, here, asked.runs), flush=True)
+    if not asked.only:
+        parts = subprocess.check_output([here.python, "-c", PARTS, EXAMPLE], cwd=ROOT, text=True)
+        print(f"CPU milliseconds of an estimate: {parts.strip()}")
+        print(f"CPU seconds of the libraries of a trace: {cpu(here, '-c', LIBRARIES):.1f}")
     if asked.suite:
         print(compared(Measure("quick tests, once", 0.45, suite), base, here, 1), flush=True)
 
