@@ -224,6 +224,17 @@ def test_a_model_larger_than_a_gpu_needs_the_option_that_splits_it(
     assert "tensor_degree=" not in text  # no server has such an option
 
 
+@pytest.mark.parametrize(("layers", "decided"), [("99", True), ("33", True), ("20", False)])
+def test_all_layers_on_the_gpu_are_the_whole_model(
+    reviewed: Reviewed, layers: str, decided: bool
+) -> None:
+    """Llama 3.1 8B has 32 layers (config.json); llama.cpp counts the head as one more."""
+    line = f"llama-server -m Llama-3.1-8B-Instruct-Q8_0.gguf -c 8192 -ngl {layers}"
+    code, text = reviewed(line, "--machine", "rtx-4060")
+    levels = [one["level"] for one in json.loads(text)["findings"] if one["rule"] == "memory"]
+    assert (code, levels) == (1, ["error" if decided else "risk"])
+
+
 def test_a_model_published_in_four_bits_is_served_so(reviewed: Reviewed) -> None:
     """openai/gpt-oss-20b: 13.76 GB of MXFP4, which vLLM serves on 24 GB (its recipe of gpt-oss)."""
     line = "vllm serve openai/gpt-oss-20b --max-model-len 32768"
