@@ -356,7 +356,8 @@ def _attention(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
             more=max(search.peak(eager.candidate) - search.peak(best.candidate), 0),
         )
         return
-    yield _reason("attention", value, "advise.attention.default", source, None, kernel=kernel)
+    id = "advise.attention.math" if kernel == "math" else "advise.attention.default"
+    yield _reason("attention", value, id, source, None, kernel=kernel)
 
 
 def _channels_last(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
