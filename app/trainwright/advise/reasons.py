@@ -28,6 +28,8 @@ _CAPABILITY = {
     "Apple": _MPS,
 }
 
+_USUAL = {"ollama": "ollama.com: library", "llama.cpp": "llama.cpp: tools/server/README.md"}
+"""Where engines say which weights they take without being asked."""
 _MUCH = 0.1
 """Share of a step that compiling has to save to be named first; assumed."""
 
@@ -354,7 +356,8 @@ def _attention(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
             more=max(search.peak(eager.candidate) - search.peak(best.candidate), 0),
         )
         return
-    yield _reason("attention", value, "advise.attention.default", source, None, kernel=kernel)
+    id = "advise.attention.math" if kernel == "math" else "advise.attention.default"
+    yield _reason("attention", value, id, source, None, kernel=kernel)
 
 
 def _channels_last(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
@@ -429,9 +432,13 @@ def _by_rule(search: Search, report: Report) -> Iterator[Reason]:
     trains = search.plan.workload.trains
     if given.quantization is None:
         id = "nf4" if base.quantization == "nf4" else "none" if trains else "none-serving"
-        id = "ollama" if base.quantization == "q4_k_m" else id
-        source = "Dettmers et al. 2023 (arXiv 2305.14314)"
-        yield _reason("quantization", base.quantization, f"advise.quantization.{id}", source, None)
+        source, values = "Dettmers et al. 2023 (arXiv 2305.14314)", dict[str, str]()
+        if base.quantization == "q4_k_m":
+            id, source = base.engine, _USUAL[base.engine]
+        elif not trains and base.quantization == "mxfp4":
+            id, source, values = "published", "the model's card", {"format": base.quantization}
+        message = f"advise.quantization.{id}"
+        yield _reason("quantization", base.quantization, message, source, None, **values)
     if given.compile is None and not trains and not _by_engine(search):
         yield _reason("compile", base.compile, "advise.compile.serving", COMPILING, None)
     if trains:

@@ -171,6 +171,9 @@ class _Upgrading:
 
     def answer(self) -> Upgrades:
         """Return the answer."""
+        if (reason := self._built_in()) is not None:
+            alone = (Declined("gpu", reason),)
+            return Upgrades((), self.before, self.request.budget, declined=alone)
         kept = sorted(_undominated(self._kept()), key=_unplaced)
         top = _varied(kept, self.request.top)
         return Upgrades(
@@ -184,6 +187,9 @@ class _Upgrading:
     def adding(self, parts: tuple[Owned, ...]) -> Upgrades:
         """Return the computer with the parts and what must change along, whatever it gains."""
         build, kinds = with_parts(self.now, parts)
+        if kinds[0] in ("gpu", "more-gpus") and (reason := self._built_in()) is not None:
+            alone = (Declined(kinds[0], reason),)
+            return Upgrades((), self.before, self.request.budget, declined=alone)
         offers = [(self.market.offer(one.kind, find_part(one.kind, one.id)), one) for one in parts]
         cost = sum(offer.anew.cost(one.count) or 0.0 for offer, one in offers)
         change = Change(kinds, build, cost, self.changes.seconds(build) or float("inf"))
@@ -192,6 +198,13 @@ class _Upgrading:
         why = (Declined(kinds[0], found),) if isinstance(found, Message) else ()
         notes = (*self.market.notes, *self._only_used(offer for offer, _ in offers))
         return Upgrades(best, self.before, self.request.budget, notes, why)
+
+    def _built_in(self) -> Message | None:
+        """Return why no card goes in: it is a laptop, a Mac, or a server of modules."""
+        record = self.now.gpus[0].record
+        if record.form in (None, "card") and record.segment not in ("laptop", "integrated"):
+            return None
+        return Message.of("planner.upgrade.why.built-in", gpu=record.name)
 
     def _only_used(self, offers: Iterable[Offer[Record]]) -> Iterator[Message]:
         """Yield which parts have a price only as used ones, which are not wished for."""

@@ -287,12 +287,14 @@ def _show_reasons(screen: "Screen", one: Candidate) -> None:
 
 
 def _priced(part: Part, currency: Currency) -> Message | str:
-    """Return what a piece costs, and how many are there already."""
+    """Return what a piece costs, said so where there are several, and how many are owned."""
     if part.owned >= part.count:
         return Message.of("planner.owned")
     if part.price is None:
         return Message.of("planner.unpriced")
-    price = amount(currency, part.price.expected)
+    price: Message | str = amount(currency, part.price.expected)
+    if part.count - part.owned > 1:
+        price = Message.of("planner.each", price=price)
     return Message.of("planner.owned-some", price=price, owned=part.owned) if part.owned else price
 
 

@@ -12,6 +12,7 @@ from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving import SHARE_SMALL
 from trainwright.plan.serving_gpus import copies_on
+from trainwright.profile.presets import find
 from trainwright.quoting import one_line, shell_word
 from trainwright.workload import FullSettings
 
@@ -61,6 +62,8 @@ class Server:
             values = {"value": settings.engine, "instead": self.engine}
             found.append(Message.of("export.lost.replaced", setting="engine", **values))
         known = {"none", *WEIGHTS.get(self.engine, {})}
+        published = plan.model.preset is not None and find(plan.model.preset).packed
+        known |= {published} if published else set()  # the model's own files are so
         if self.engine != "ollama" and settings.quantization not in known:
             found.append(Message.of("export.lost.checkpoint", value=settings.quantization,
                                     setting="quantization"))  # fmt: skip

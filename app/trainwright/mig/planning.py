@@ -9,7 +9,7 @@ from trainwright.catalog import GpuRecord
 from trainwright.catalog.mig import GIB, MigTable
 from trainwright.estimate.time.steptime import TimeEstimate
 from trainwright.machine.capacity import capacity, held
-from trainwright.machine.choice import GpuChoice
+from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import Gpu
 from trainwright.machine.slice import slice_of
 from trainwright.messages import Message
@@ -168,10 +168,17 @@ def _on(
     path = folder / need.plan
     with file.naming(path):
         plan = file.read(str(path), ())
-        update = {"gpus": (GpuChoice(id=like),), "local": False, "board": None}
-        here = plan.model_copy(update={"machine": plan.machine.model_copy(update=update)})
+        here = plan.model_copy(update={"machine": _holding(like, plan.machine)})
         facts = facts_of(here)
         return {name: _estimated(here, facts, card) for name, card in cards.items()}
+
+
+def _holding(gpu: str, own: MachineChoice) -> MachineChoice:
+    """Return the computer of the GPU, of which nobody says the rest.
+
+    What a plan names around its own card (processor, board, parts, nodes) is not there.
+    """
+    return MachineChoice(gpus=(GpuChoice(id=gpu),), memory_gib=own.memory_gib, system=own.system)
 
 
 def _estimated(plan: Plan, facts: Facts, card: GpuRecord) -> OnProfile:

@@ -8,6 +8,8 @@ from trainwright.messages import Message, UserError
 from trainwright.plan.model import model_config
 from trainwright.plan.packing import Packing, UnknownPackingError, fields_of, packing
 from trainwright.plan.schema import Plan
+from trainwright.profile.presets import Preset, find
+from trainwright.workload.engines import WEIGHTS
 from trainwright.workload.settings import Settings
 from trainwright.workload.weightfiles import config_of
 
@@ -26,6 +28,8 @@ def honoured(plan: Plan) -> tuple[Plan, tuple[Message, ...]]:
     Raises:
         UserError: the task does not train such weights, or the plan says otherwise.
     """
+    if plan.model.preset is not None:
+        return _published(plan, find(plan.model.preset))
     config = _config(plan)
     fields = None if config is None else fields_of(config)
     if config is None or fields is None:
@@ -39,6 +43,16 @@ def honoured(plan: Plan) -> tuple[Plan, tuple[Message, ...]]:
     _check_task(plan, found)
     settings = _settled(plan.settings, found)
     note = Message.of("plan.note.packed", method=found.method, format=found.format)
+    return plan.model_copy(update={"settings": settings}), (note,)
+
+
+def _published(plan: Plan, preset: Preset) -> tuple[Plan, tuple[Message, ...]]:
+    """Return the plan that serves a preset in the form in which its weights are published."""
+    engine = plan.settings.engine or "vllm"
+    if plan.workload.trains or plan.settings.quantization or preset.packed not in WEIGHTS[engine]:
+        return plan, ()
+    settings = plan.settings.model_copy(update={"quantization": preset.packed})
+    note = Message.of("plan.note.published", model=preset.name, format=preset.packed)
     return plan.model_copy(update={"settings": settings}), (note,)
 
 

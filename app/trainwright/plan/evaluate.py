@@ -129,8 +129,8 @@ class Pending:
         if self.spec.task != "infer":
             return facts
 
-        def holds(settings: FullSettings) -> bool:
-            return _holds_one(replace(facts, settings=settings))
+        def holds(settings: FullSettings, requests: int) -> bool:
+            return _holds(replace(facts, settings=settings), requests)
 
         return replace(facts, settings=as_needed(*facts.serving, holds))
 
@@ -385,12 +385,11 @@ def _asked(facts: Facts, *, infers: bool) -> Asked:
     )
 
 
-def _holds_one(facts: Facts) -> bool:
-    """Return whether an engine's share of the memory holds one request."""
-    settings = facts.settings.model_copy(update={"micro_batch": 1})
-    one = replace(facts, settings=settings)
-    memory = estimate_memory(_asked(one, infers=True))
-    return holds(served_on(*one.serving), memory, 1, _context(one.inputs))
+def _holds(facts: Facts, requests: int) -> bool:
+    """Return whether an engine's share of the memory holds so many requests."""
+    part = replace(facts, settings=facts.settings.model_copy(update={"micro_batch": requests}))
+    memory = estimate_memory(_asked(part, infers=True))
+    return holds(served_on(*part.serving), memory, requests, _context(part.inputs))
 
 
 def runs_out(plan: Plan, facts: Facts, *, gpus: int | None = None) -> bool:

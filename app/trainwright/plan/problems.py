@@ -135,6 +135,7 @@ _EXAMPLES = {
 def _problem(details: Details, place: Place) -> Message:
     kind, context = details["type"], details.get("ctx", {})
     found = shown(details.get("input"))
+    key = next((part for part in reversed(place) if isinstance(part, str)), "")
     match kind:
         case "extra_forbidden":
             return unknown_key(place)
@@ -144,14 +145,19 @@ def _problem(details: Details, place: Place) -> Message:
             if place[-1:] == ("quantization",) and str(details["input"]).lower() in _FOUR_BITS:
                 return Message.of("plan.problem.four-bits", found=found)
             return _choice(str(context["expected"]), details["input"], found)
+        case "string_type" if place[-2:] in (
+            ("limits", "budget"),
+            ("rates", "cloud"),
+        ):  # 3000: the currency is missing
+            return Message.of("plan.problem.form", examples=_EXAMPLES[key], found=found)
         case "string_pattern_mismatch":
-            key = next((part for part in reversed(place) if isinstance(part, str)), "")
             examples = _EXAMPLES.get(key, context["pattern"])
             return Message.of("plan.problem.form", examples=examples, found=found)
         case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
             if place[-1:] == ("tensor_degree",) and details["input"] == 1:
                 return Message.of("plan.problem.one-is-none", found=found)
             limit = next(iter(context.values()))
+            limit = f"{limit:g}" if isinstance(limit, float) else limit
             return Message.of(f"plan.problem.{kind.replace('_', '-')}", limit=limit, found=found)
         case "string_too_long":
             return Message.of("plan.problem.too-long", limit=context["max_length"])

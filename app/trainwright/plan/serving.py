@@ -118,7 +118,7 @@ def served_of(
         shape = None
     packed = _packed(settings, profile, config)
     model = None if settings.engine == "transformers" else _inventory(config, _parameters(profile))
-    format = "none" if packed is None else settings.quantization
+    format = "none" if packed is None else _file_type(settings)
     split = None
     if gpus > 1 and model is not None and shape is not None:
         whole, scheme = (gpus, model, shape, format), _scheme(config)
@@ -137,10 +137,19 @@ def _packed(settings: FullSettings, profile: Profile, config: str) -> Weights | 
     format = settings.quantization
     if format == "none" or settings.engine == "transformers":  # bitsandbytes' weights are traced
         return None
-    found = _quantized(config, _parameters(profile), format)
+    found = _quantized(config, _parameters(profile), _file_type(settings))
     if found is None:
         raise UserError.of("plan.unknown-weights", key="settings.quantization", value=format)
     return found
+
+
+def _file_type(settings: FullSettings) -> str:
+    """Return the format of the engine's file: llama.cpp's of MXFP4 has 8 bits outside experts.
+
+    Ollama's gpt-oss keeps 16 bits there, as the published checkpoint does.
+    """
+    mixed = settings.quantization == "mxfp4" and settings.engine == "llama.cpp"
+    return "mxfp4_moe" if mixed else settings.quantization
 
 
 def _parameters(profile: Profile) -> int:
@@ -155,7 +164,7 @@ def _inventory(config: str, parameters: int) -> Inventory | None:
 @lru_cache(maxsize=64)
 def _quantized(config: str, parameters: int, format: str) -> Weights | None:
     model = _inventory(config, parameters)
-    if model is None or (format == "mxfp4" and not model.experts):
+    if model is None or (format.startswith("mxfp4") and not model.experts):
         return None
     return weights.quantized(model, format, _scheme(config))
 

@@ -95,20 +95,22 @@ def as_needed(
     settings: FullSettings,
     profile: Profile,
     config: str,
-    holds: Callable[[FullSettings], bool],
+    holds: Callable[[FullSettings, int], bool],
 ) -> FullSettings:
-    """Return the settings with layers split over the fewest GPUs that hold one request.
+    """Return the settings with layers split over the fewest GPUs that hold all requests, else one.
 
-    As they are where the plan says, where one GPU is enough, and where nothing is; ``holds`` tells.
+    As they are where the plan says, where one GPU holds the model and a request, and where nothing
+    does; ``holds`` tells of settings and requests.
     """
     if settings.tensor_degree is not None or machine.gpu_count < 2:
         return settings
     served = served_on(machine, settings, profile, config)
     possible = tuple(split_degrees(machine, settings, served))
-    if not possible or holds(settings):
+    if not possible or holds(settings, 1):
         return settings
-    split = (settings.model_copy(update={"tensor_degree": degree}) for degree in possible)
-    return next(filter(holds, split), settings)
+    ways = [settings.model_copy(update={"tensor_degree": degree}) for degree in possible]
+    counts = settings.micro_batch, 1
+    return next((way for count in counts for way in ways if holds(way, count)), settings)
 
 
 def placed(serving: Serving, gpus: int) -> Iterator[Message]:

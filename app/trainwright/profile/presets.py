@@ -46,6 +46,8 @@ class Preset(BaseModel):
     """Usual tokens a sample; 0 where the model has no sequence."""
     image_size: int = 0
     """Usual pixels a side; 0 where the model has no image."""
+    packed: Literal["mxfp4"] | None = None
+    """How its weights are published, where not in 16 bits: engines serve them as they are."""
     frames: int = 0
     """Usual frames of a video; 0 where the model has none."""
     notes: tuple[str, ...] = ()

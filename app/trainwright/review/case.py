@@ -46,7 +46,7 @@ class Case:
     def of_model(self, name: str) -> int | None:
         """Return a number of the model, from its ``config.json`` or its preset's.
 
-        ``name`` is ``heads``, ``kv_heads`` or ``positions``.
+        ``name`` is ``heads``, ``kv_heads``, ``layers`` or ``positions``.
         """
         if (said := self.facts.value(name)) is not None:
             return int(said)
@@ -118,6 +118,7 @@ _OFF = ("none", "fp32", "full", False)
 _OF_CONFIG = {
     "heads": ("num_attention_heads", "n_head"),
     "kv_heads": ("num_key_value_heads",),
+    "layers": ("num_hidden_layers", "n_layer"),
     "positions": ("max_position_embeddings", "n_positions"),
 }
 

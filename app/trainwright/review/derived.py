@@ -1,5 +1,7 @@
 """What the facts of a run come to: its task, its processes, how they share the work."""
 
+from math import inf
+
 from trainwright.review.facts import Facts
 from trainwright.workload import objectives
 from trainwright.workload.engines import SHARING
@@ -128,9 +130,14 @@ def offloads(facts: Facts) -> tuple[str, ...]:
     return tuple(name for name in names if facts.value(name) not in (None, False, "none"))
 
 
-def lighter(facts: Facts) -> tuple[str, ...]:
-    """Return the keys that make a run need less than its figures say."""
+def lighter(facts: Facts, layers: int | None) -> tuple[str, ...]:
+    """Return the keys that make a run need less than its figures say.
+
+    More layers on the GPU than the model has (-ngl 99), and the head with them, are all of it.
+    """
     given = [fact for name in _LIGHTER for fact in facts.given(name) if fact.value]
+    whole = inf if layers is None else layers
+    given = [fact for fact in given if fact.name != "layers_on_gpu" or fact.value <= whole]
     given += [fact for fact in facts.given("adapter") if fact.value == "freeze"]
     return tuple(dict.fromkeys(fact.key for fact in given))
 

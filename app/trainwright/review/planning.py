@@ -275,8 +275,6 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         found = {name: facts.value(name) for name in names}
         found["tensor_degree"] = tensor_degree(facts)
         found["quantization"] = facts.value("weights") or facts.value("packed")
-        if found["engine"] in ("ollama", "llama.cpp") and found["quantization"] is None:
-            found["quantization"] = "q4_k_m"
         return {key: value for key, value in found.items() if value is not None}
     found = {name: facts.value(name) for name in _OF_TRAINING}
     # transformers/integrations/deepspeed.py: an optimizer in its file replaces the Trainer's.

@@ -53,6 +53,7 @@ _NAMES = {
     "memory_share": "memory_share",
     "kv_cache": "kv_cache",
     "quantization": "weights",
+    "tensor_degree": "tensor",
 }
 """Key of a plan -> fact, where a file can say it."""
 _ELSEWHERE = {

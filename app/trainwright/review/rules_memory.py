@@ -62,7 +62,7 @@ def rules(case: Case, absent: Sequence[Message]) -> list[Finding]:
         return []
     if offloads(case.facts):
         return [Finding("memory", "risk", Message.of("review.rule.memory-offload", **values))]
-    if keys := lighter(case.facts):
+    if keys := lighter(case.facts, case.of_model("layers")):
         counted = Message.of("review.rule.memory-uncounted", keys=[*keys], **values)
         return [Finding("memory", "risk", counted)]
     aside = next((note for note in report.notes if note.id == LAYERS_ASIDE), None)

@@ -19,6 +19,7 @@ from trainwright.review.finding import Change, Finding, Level
 from trainwright.review.kinds import KINDS
 from trainwright.review.kinds.huggingface import TRL_KINDS
 from trainwright.workload.defaults import best_precision
+from trainwright.workload.engines import FROM, SHARING, runs_on
 
 SHARDED = ("fsdp2", "fsdp2-no-reshard", "hybrid", "zero3")
 _TRL_AND_TRAINER = ("training-arguments", *TRL_KINDS)
@@ -28,8 +29,6 @@ _WHOLE = ("full", "pretrain")
 SEVERAL = ("ddp", "zero1", "zero2", *SHARDED)
 _BF16_FROM, _FP8_FROM, _FP16_FROM = (8, 0), (8, 9), (7, 0)
 """Compute capabilities: NVIDIA's tables of supported types; fp16 at 1/64 on consumer Pascal."""
-_ENGINE_FROM = {"vllm": (7, 0), "sglang": (7, 5)}
-"""Compute capability from which the engines have kernels: their installation pages."""
 _FP8_WEIGHTS_FROM = (7, 5)
 """Marlin's kernels, which unpack fp8 weights where no unit multiplies them: vLLM's table of
 supported hardware, quantization/supported_hardware."""
@@ -367,23 +366,40 @@ def _serving(case: Case) -> Iterator[Finding]:
         level: Level = "risk" if case.facts.value("engine") in _CLIPPING else "error"
         yield found("context-long", level, context, context=context.value, most=most)
     yield from _engine(case)
+    yield from _unsplit(case)
     layers = case.given("layers_on_gpu")
     if layers is not None and layers.value == 0:
         yield found("no-layers", "risk", layers)
 
 
+def _unsplit(case: Case) -> Iterator[Finding]:
+    """Yield that the model has to be split over GPUs, and the command does not say so."""
+    report, engine = case.report, case.facts.first("engine")
+    if report is None or engine is None or engine.value not in SHARING or processes(case.facts) > 1:
+        return
+    if engine.kind == "tgi":  # its launcher shards over all GPUs that it sees
+        return
+    if (degree := report.settings.tensor_degree) is not None:
+        option = case.by_hand("tensor", degree) or f"tensor_degree={degree}"
+        tool, changes = KINDS[engine.kind].tool, case.setting("tensor", degree)
+        yield found("unsplit", "error", engine, changes, degree=degree, option=option, engine=tool)
+
+
 def _engine(case: Case) -> Iterator[Finding]:
     """Yield what the engine's kernels lack on the GPU."""
     capability, record, engine = case.capability, case.record, case.facts.first("engine")
-    if capability is None or record is None or engine is None:
+    if record is None or engine is None:
+        return
+    tool = KINDS[engine.kind].tool
+    if capability is None:
+        if not runs_on(engine.value, record):
+            yield found("engine-elsewhere", "error", engine, engine=tool, gpu=record.name)
         return
     shown = ".".join(map(str, capability))
     values: dict[str, Any] = {"gpu": record.name, "capability": shown}
-    least = _ENGINE_FROM.get(engine.value)
-    if least is not None and capability < least:
-        since = ".".join(map(str, least))
-        yield found("engine-gpu", "error", engine, engine=KINDS[engine.kind].tool, least=since,
-                    **values)  # fmt: skip
+    if not runs_on(engine.value, record):
+        least = ".".join(map(str, FROM[engine.value]))
+        yield found("engine-gpu", "error", engine, engine=tool, least=least, **values)
     for name, from_ in (("kv_cache", _FP16_FROM), ("weights", _FP8_WEIGHTS_FROM)):
         fact = case.given(name)
         if fact is not None and fact.value == "fp8" and capability < from_:

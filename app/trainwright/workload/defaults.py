@@ -9,7 +9,7 @@ from typing import Any
 from trainwright.catalog import GpuRecord, supports
 from trainwright.messages import Message, UserError
 from trainwright.workload import objectives
-from trainwright.workload.engines import served_by
+from trainwright.workload.engines import check_kernels, served_by
 from trainwright.workload.meaning import refuse_meaningless
 from trainwright.workload.recipes import by_recipe, implements
 from trainwright.workload.settings import (
@@ -78,6 +78,8 @@ def filled(
     workers = _workers(settings.loader, gpu_count, cores)
     quantization = _quantization(settings, workload)
     engine, kv_cache = served_by(settings, workload, quantization, precision, record)
+    if settings.generation in ("vllm", "vllm-sleep"):
+        check_kernels("vllm", record, "settings.generation")
     decided: dict[str, Any] = {
         "optimizer_implementation": _implementation(settings),
         "precision": precision,
@@ -187,8 +189,10 @@ def _quantization(settings: Settings, workload: Workload) -> Quantization:
         raise UserError.of(
             "workload.quantized", key="settings.quantization", value=chosen, task=workload.task
         )
-    if workload.task == "infer" and settings.engine == "ollama":
-        return chosen or "q4_k_m"  # what most tags of its library hold; assumed
+    if workload.task == "infer" and settings.engine in ("ollama", "llama.cpp"):
+        # What most tags of Ollama's library hold (assumed), and llama.cpp's -hf takes by default
+        # (llama.cpp: tools/server/README.md).
+        return chosen or "q4_k_m"
     return chosen or "none"
 
 

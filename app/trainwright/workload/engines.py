@@ -24,10 +24,20 @@ WEIGHTS: dict[EngineName, tuple[Quantization, ...]] = {
     "vllm": ("none", "int8", "int4", "nf4", "fp8", "mxfp4"),
     "sglang": ("none", "int8", "int4", "fp8", "mxfp4"),
     "tensorrt-llm": ("none", "int8", "int4", "fp8", "mxfp4"),
-    "llama.cpp": ("none", *GGUF),
-    "ollama": ("none", *GGUF),
+    "llama.cpp": ("none", "mxfp4", *GGUF),
+    "ollama": ("none", "mxfp4", *GGUF),
 }
 """Weights that each engine serves, as far as they are planned."""
+
+FROM: dict[str, tuple[int, int]] = {"vllm": (7, 0), "sglang": (7, 5), "tensorrt-llm": (8, 0)}
+"""Compute capability from which engines have kernels. Sources: vLLM: docs, GPU, up to 0.14; SGLang:
+docs, Install; TensorRT-LLM: docs, Supported Hardware."""
+_ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "vllm": ("CDNA 2", "CDNA 3", "CDNA 4", "RDNA 3", "RDNA 3.5", "RDNA 4", "Intel"),
+    "sglang": ("CDNA 3", "CDNA 4", "Intel"),
+}
+"""Architectures and makers besides NVIDIA: the same pages. vLLM-Metal, a plugin over MLX, and
+SGLang on Apple's GPUs are not planned."""
 
 CACHES: dict[EngineName, tuple[KvCache, ...]] = {
     "transformers": (),
@@ -87,7 +97,7 @@ def served_by(
         return "transformers", own
     cache = settings.kv_cache or own
     split = settings.tensor_degree is not None
-    engine = settings.engine or _usual(quantization, cache, own, split=split)
+    engine = settings.engine or _usual(quantization, cache, own, record, split=split)
     if quantization not in WEIGHTS[engine]:
         raise UserError.of(
             "workload.engine-weights",
@@ -100,6 +110,7 @@ def served_by(
     if cache not in (own, *CACHES[engine]):
         raise _no_cache(engine, cache, own)
     _check_units(engine, quantization, cache, record)
+    check_kernels(engine, record, "settings.engine")
     if settings.memory_share is not None and engine not in SHARING:
         raise UserError.of(
             "workload.engine-share",
@@ -110,8 +121,33 @@ def served_by(
     return engine, cache
 
 
-def _usual(quantization: Quantization, cache: KvCache, own: KvCache, *, split: bool) -> EngineName:
-    if quantization in GGUF:
+def runs_on(engine: str, record: GpuRecord) -> bool:
+    """Return whether an engine has kernels for a GPU; True where the GPU's units are not known."""
+    if engine not in FROM:
+        return True
+    if record.vendor == "NVIDIA":
+        return (record.compute_capability or FROM[engine]) >= FROM[engine]
+    elsewhere = _ELSEWHERE.get(engine, ())
+    return record.architecture in elsewhere or record.vendor in elsewhere
+
+
+def check_kernels(engine: str, record: GpuRecord, key: str) -> None:
+    """Refuse an engine that has no kernels for the GPU.
+
+    Raises:
+        UserError: it has none; names those that run there.
+    """
+    if runs_on(engine, record):
+        return
+    values = {"engine": engine, "gpu": record.name}
+    others = [name for name in WEIGHTS if runs_on(name, record)]
+    raise UserError.of("workload.engine-gpu", key=key, others=others, **values)
+
+
+def _usual(
+    quantization: Quantization, cache: KvCache, own: KvCache, record: GpuRecord, *, split: bool
+) -> EngineName:
+    if quantization in GGUF or (quantization == "mxfp4" and not runs_on("vllm", record)):
         return "llama.cpp"
     if quantization in ("int4", "fp8", "mxfp4") or cache in ("fp8", "int8"):
         return "vllm"

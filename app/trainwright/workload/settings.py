@@ -153,7 +153,8 @@ class Settings(Frozen):
     units), fp16-mixed on 7.x (and on Apple's first GPUs), else fp32. Inference, where no master
     copy is kept: bf16 or fp16 where training would take it mixed."""
     quantization: Annotated[Quantization | None, Differs(nearly=_FEWER_BITS)] = None
-    """Of frozen or served weights. Default: nf4 for qlora, q4_k_m for ollama, else none."""
+    """Of frozen or served weights. Default: nf4 for qlora, q4_k_m for
+    ollama and llama.cpp, mxfp4 where the weights are published so, else none."""
     kv_cache: Annotated[KvCache | None, Differs(nearly=("fp8", "int8"))] = None
     """Inference only. Default: the dtype of the weights."""
     engine: EngineName | None = None

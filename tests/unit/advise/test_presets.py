@@ -6,6 +6,7 @@ cannot be better whether or not it fits, so that nothing is left out. None of th
 shortcuts is used here: no quick peak, no shared times, no order of its own.
 """
 
+import contextlib
 from dataclasses import replace
 from itertools import product
 
@@ -16,9 +17,10 @@ from hypothesis import strategies as st
 from trainwright.advise import advise, make_it_fit, with_whole_batch, worth_tracing
 from trainwright.advise.choose import STORED
 from trainwright.advise.experts import apart
+from trainwright.advise.relax import fewer_bits
 from trainwright.advise.report import as_json
 from trainwright.data import resources
-from trainwright.messages import render
+from trainwright.messages import UserError, render
 from trainwright.plan import file
 from trainwright.plan.evaluate import Facts, evaluate, resolve, time_of
 from trainwright.plan.schema import Plan
@@ -392,10 +394,30 @@ def test_gpt_oss_is_served_in_the_bits_that_it_is_published_in():
         "workload": {"task": "infer", "inputs": asked},
         "machine": {"gpus": [{"id": "rtx-4090"}]},
     })  # fmt: skip
-    advice = advise(plan, resolve(plan), top=1)
-    assert not advice.choices
-    way = advice.nothing_fits[0]
+    choice = advise(plan, resolve(plan), top=1).choices[0]
+    assert (choice.settings.quantization, choice.settings.engine) == ("mxfp4", "vllm")
+    why = next(one.because for one in choice.reasons if one.setting == "quantization")
+    assert "published in mxfp4" in render(why, "en")
+    unpacked = plan.settings.model_copy(update={"quantization": "none"})
+    plan = plan.model_copy(update={"settings": unpacked})
+    way = advise(plan, resolve(plan), top=1).nothing_fits[0]
     assert (way.changes["settings.quantization"], way.effect.name) == ("mxfp4", "SAME")
+
+
+def test_an_old_card_is_not_sent_to_an_engine_that_has_no_kernels_for_it():
+    """Tesla P40: compute capability 6.1, where vLLM starts at 7.0 and llama.cpp runs."""
+    plan = Plan.model_validate({
+        "trainwright": 1,
+        "model": {"preset": "llama-3.1-8b"},
+        "workload": {"task": "infer",
+                     "inputs": {"prompt_tokens": 1024, "new_tokens": 128, "concurrent": 1}},
+        "machine": {"gpus": [{"id": "p40"}]},
+    })  # fmt: skip
+    engines = set()
+    for one in fewer_bits(plan):
+        with contextlib.suppress(UserError):
+            engines.add(resolve(one).settings.engine)
+    assert engines == {"transformers", "llama.cpp"}
 
 
 def test_an_engine_is_given_the_share_of_the_memory_that_it_needs_before_fewer_bits():

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -46,6 +47,21 @@ def test_a_reason_speaks_of_the_value_that_was_chosen(make_case: Any) -> None:
     for found in choice.reasons:
         own = found.setting.removeprefix("loader.")
         assert found.value == getattr(choice.settings, own)
+
+
+def test_a_gpu_without_fused_attention_is_said_to_have_none(make_case: Any) -> None:
+    """PyTorch has no kernel to fall back to below the math kernel."""
+    case = make_case()
+    find = case.sources.find
+
+    def unfused(plan: Any, facts: Any, full: Any) -> Any:
+        found = find(plan, facts, full) if full.attention != "eager" else None
+        return found and replace(found, kernels={"math": 2})
+
+    advice = advise(case.plan, case.facts, sources=replace(case.sources, find=unfused))
+    said = render(reason(advice, "attention").because, "en")
+    assert "math kernel keeps whole attention matrices" in said
+    assert "falls back" not in said
 
 
 def test_the_next_larger_batch_is_said_not_to_fit(make_case: Any) -> None:

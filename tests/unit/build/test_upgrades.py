@@ -532,3 +532,25 @@ def test_memory_that_is_less_than_the_new_card_has_is_bought_along() -> None:
     one = next(one for one in found.upgrades if one.parts[0].id == "rtx-5090")
     assert "memory" in one.along
     assert resolve(one.plan).machine.parts.memory_gib >= 32
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        {"gpus": [{"id": "rtx-4050-laptop"}]},
+        {"gpus": [{"id": "apple-m3-max"}], "memory_gib": 64},
+        {"gpus": [{"id": "h100-80gb-sxm"}]},
+    ],
+)
+def test_no_card_is_sold_to_who_has_no_slot_for_it(machine):
+    """A laptop, a Mac, a server of modules: their GPU is no card, and no slot is free for one."""
+    work = {"task": "infer", "inputs": {"prompt_tokens": 512, "new_tokens": 64, "concurrent": 1}}
+    wanted = Plan.model_validate(
+        {"model": {"preset": "llama-3.2-1b"}, "workload": work, "machine": machine}
+    )
+    found = asked(wanted, 20_000)
+    one = added(Request(wanted, None), named(["rtx-3090"]))
+    for answer in (found, one):
+        assert answer.upgrades == ()
+        assert answer.before is not None
+        assert "trainwright build" in render(answer.declined[0].message, "en")

@@ -29,6 +29,22 @@ def small(plan_file):
     return plan_file(PLAN, name="small.plan.yaml")
 
 
+def test_prices_of_several_pieces_say_so_and_add_up_to_the_total(inside, tmp_path):
+    path = tmp_path / "two.plan.yaml"
+    path.write_text(
+        "trainwright: 1\nmodel: {preset: resnet50}\nmachine: {gpus: [{id: rtx-3090}]}\n"
+        "workload: {task: pretrain, effective_batch: 256, samples: 100000}\n",
+        encoding="utf-8",
+    )
+    said = inside("build", path, "--budget", "3000USD", "--used", "--gpus", "2", "--top", "1").out
+    total = int(re.search(r"Together: \$([\d,]+)", said)[1].replace(",", ""))
+    rows = re.findall(r"  (\d+) +\$([\d,]+)( each)? ", said)
+    assert [count for count, _, each in rows if each] == [n for n, _, _ in rows if n != "1"] != []
+    assert abs(sum(int(n) * int(price.replace(",", "")) for n, price, _ in rows) - total) <= len(
+        rows
+    )
+
+
 def test_estimate_keeps_its_contract(trainwright, small):
     outcome = trainwright("estimate", small, "--json")
     assert (outcome.code, outcome.err, outcome.out.count("\n")) == (0, "", 1)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from trainwright.data import resources
 from trainwright.messages import LANGUAGES
 
 JOBS = """
@@ -225,3 +226,13 @@ def test_the_list_says_of_every_profile_what_the_board_says_and_what_is_inferred
     assert rows["3g.40gb"][2:5] == ["39.25", "GiB", "42"]
     assert rows["4g.40gb"][2:5] == ["~39.25", "GiB", "56"]
     assert "unknown" not in told
+
+
+def test_a_plan_for_a_pc_with_a_card_runs_as_a_job_of_a_servers_gpu(inside, tmp_path):
+    path = tmp_path / "jobs.yaml"
+    example = resources("examples", "resnet50-rtx3060.plan.yaml")
+    assert "cpu:" in example.read_text()  # a module for a server goes into no board of a PC
+    path.write_text(f"jobs: [{{name: resnet, plan: {example}, count: 2}}]")
+    done = inside("mig", "a100-40gb-sxm", "--jobs", str(path), "--json")
+    assert (done.code, done.err) == (0, "")
+    assert [one["job"] for one in json.loads(done.out)["instances"]] == ["resnet", "resnet"]

@@ -6,7 +6,7 @@ import pytest
 
 from trainwright.catalog import find_gpu, list_gpus
 from trainwright.estimate.support import pytorch, support, widening
-from trainwright.messages import LANGUAGES, render
+from trainwright.messages import LANGUAGES, UserError, render
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.report import Report, as_json
 from trainwright.plan.schema import Plan
@@ -82,7 +82,8 @@ def test_an_engine_of_linux_does_not_run_on_windows_but_llama_cpp_does() -> None
 
 def test_tensorrt_is_nvidias() -> None:
     settings = {"engine": "tensorrt-llm", "precision": "bf16"}
-    assert not report("rx-7900-xtx", settings).runs
+    with pytest.raises(UserError, match=r"no kernels for Radeon RX 7900 XTX.*vllm"):
+        report("rx-7900-xtx", settings)
     assert report("rtx-4090", settings).runs
 
 

@@ -85,6 +85,8 @@ PUBLISHED = {
         "q5_k_m": 33.2,
         "q6_k": 38.4,
     },
+    # huggingface.co/ggml-org/gpt-oss-20b-GGUF; openai/gpt-oss-20b: 4.79 + 4.80 + 4.17
+    ("gpt-oss-20b", 20_914_757_184): {"mxfp4_moe": 12.1, "mxfp4": 13.76},
     # huggingface.co/mradermacher/DeepSeek-V2-Lite-GGUF, q4_0: second-state's of the chat model
     ("deepseek-v2-lite", 15_706_484_224): {
         "q2_k": 6.43,

@@ -344,3 +344,17 @@ def test_a_share_with_which_the_engine_does_not_start_is_said_in_the_file(
     assert "does not start" in warning
     text = (tmp_path / "v" / "serve.sh").read_text(encoding="utf-8")
     assert "does not start" in text.replace("\n# ", " ")
+
+
+def test_a_checkpoint_that_is_published_so_is_not_called_lost() -> None:
+    """openai/gpt-oss-20b holds MXFP4; of other models it is another checkpoint."""
+    for preset, lost in (("gpt-oss-20b", False), ("olmoe-1b-7b", True)):
+        given = Plan.model_validate(
+            {
+                "model": {"preset": preset},
+                "workload": {"task": "infer", "inputs": {"prompt_tokens": 8, "new_tokens": 8}},
+                "machine": {"gpus": [{"id": "rtx-4090"}]},
+            }
+        )
+        served = settings(engine="vllm", quantization="mxfp4")
+        assert bool(export.target("vllm").not_expressible(given, served)) is lost

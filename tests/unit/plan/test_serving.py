@@ -73,7 +73,7 @@ def test_the_traced_cache_is_the_formula_s() -> None:
 
 def test_packed_weights_take_their_own_bytes() -> None:
     full, packed = (
-        report_of(plan({"engine": "llama.cpp"})),
+        report_of(plan({"engine": "llama.cpp", "quantization": "none"})),
         report_of(plan({"quantization": "q4_k_m"})),
     )
     assert term(full, "parameters") == pytest.approx(2 * 8_030_261_248, rel=1e-3)
@@ -232,6 +232,35 @@ def test_as_many_gpus_split_the_layers_as_it_takes() -> None:
     assert cards.verdict is Verdict.FITS
     small = on_cards(plan({"engine": "vllm"}, concurrent=1), "rtx-4090", 4)
     assert small.settings.tensor_degree is None
+
+
+def test_a_split_that_is_needed_holds_all_requests_where_gpus_allow() -> None:
+    """Two H100 hold the 131 GiB of 70B and 56 such requests of 64: four hold all."""
+    asked = plan(
+        {"engine": "vllm"},
+        preset="llama-3.1-70b",
+        concurrent=64,
+        prompt_tokens=2048,
+        new_tokens=512,
+    )
+    report = on_cards(asked, "h100-80gb", 8)
+    assert (report.settings.tensor_degree, report.verdict) == (4, Verdict.FITS)
+    assert on_cards(asked, "h100-80gb", 2).verdict is Verdict.QUEUES
+
+
+def test_a_model_that_is_published_in_four_bits_is_served_so() -> None:
+    """gpt-oss 20B: 12.8 GiB of MXFP4 (openai/gpt-oss-20b), 11.27 GiB as llama-bench prints them."""
+    for engine, gib in (("vllm", 12.8), ("ollama", 12.8), ("llama.cpp", 11.27)):
+        report = report_of(plan({"engine": engine}, preset="gpt-oss-20b", concurrent=1))
+        assert term(report, "parameters") / GIB == pytest.approx(gib, rel=0.005)
+        assert "plan.note.published" in [note.id for note in report.notes]
+    whole = report_of(
+        plan({"engine": "vllm", "quantization": "none"}, preset="gpt-oss-20b", concurrent=1)
+    )
+    assert term(whole, "parameters") / GIB == pytest.approx(2 * 20.91e9 / GIB, rel=0.01)
+    # "can run within 16 GB of memory": openai.com, Introducing gpt-oss
+    asked = plan({"engine": "ollama"}, preset="gpt-oss-20b", concurrent=1)
+    assert on_cards(asked, "rtx-4060-ti-16gb", 1).verdict is Verdict.FITS
 
 
 def test_what_even_a_split_does_not_hold_is_refused() -> None:

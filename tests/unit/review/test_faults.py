@@ -204,6 +204,7 @@ FAULTS: list[tuple[str, Files | str, str, int]] = [
     ("key-unknown-near", {"Modelfile": "FROM llama3.1:8b\nPARAMETER num_context 8192\n"},
      "rtx-4090", 1),
     ("engine-gpu", "vllm serve Qwen/Qwen2.5-7B-Instruct-AWQ", "gtx-1080-ti", 1),
+    ("engine-elsewhere", "vllm serve Qwen/Qwen2.5-7B", "apple-m3-max", 1),
     ("no-fp8", "vllm serve Qwen/Qwen2.5-7B --quantization fp8", "v100-16gb", 1),
     ("cache", {"t.py": SCRIPT.replace('"gpt2")', '"gpt2", use_cache=True)')
                .replace("bf16=True", "bf16=True, gradient_checkpointing=True")}, "rtx-4090", 1),

@@ -202,6 +202,46 @@ def test_tensor_parallel_serving_is_not_judged_by_one_gpu(reviewed: Reviewed) ->
     assert larger["estimate"]["verdict"] == "no"
 
 
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("vllm serve meta-llama/Llama-3.1-70B --max-model-len 8192", "--tensor-parallel-size 2"),
+        ("python -m sglang.launch_server --model-path meta-llama/Llama-3.1-70B", "--tp-size 2"),
+        ("vllm serve meta-llama/Llama-3.1-70B --max-model-len 8192 -tp 2", None),
+        ("vllm serve meta-llama/Llama-3.1-8B --max-model-len 8192", None),
+        # text-generation-inference, docs of the launcher: it shards over all GPUs that it sees
+        ("text-generation-launcher --model-id meta-llama/Llama-3.1-70B", None),
+    ],
+)
+def test_a_model_larger_than_a_gpu_needs_the_option_that_splits_it(
+    reviewed: Reviewed, line: str, option: str | None
+) -> None:
+    """131 GiB of weights; vllm serve --help: --tensor-parallel-size, default 1."""
+    code, text = reviewed(line, "--machine", "h100-80gb:8")
+    errors = [one for one in json.loads(text)["findings"] if one["level"] == "error"]
+    assert (code, [one["rule"] for one in errors]) == ((1, ["unsplit"]) if option else (0, []))
+    assert not option or option in errors[0]["message"]
+    assert "tensor_degree=" not in text  # no server has such an option
+
+
+@pytest.mark.parametrize(("layers", "decided"), [("99", True), ("33", True), ("20", False)])
+def test_all_layers_on_the_gpu_are_the_whole_model(
+    reviewed: Reviewed, layers: str, decided: bool
+) -> None:
+    """Llama 3.1 8B has 32 layers (config.json); llama.cpp counts the head as one more."""
+    line = f"llama-server -m Llama-3.1-8B-Instruct-Q8_0.gguf -c 8192 -ngl {layers}"
+    code, text = reviewed(line, "--machine", "rtx-4060")
+    levels = [one["level"] for one in json.loads(text)["findings"] if one["rule"] == "memory"]
+    assert (code, levels) == (1, ["error" if decided else "risk"])
+
+
+def test_a_model_published_in_four_bits_is_served_so(reviewed: Reviewed) -> None:
+    """openai/gpt-oss-20b: 13.76 GB of MXFP4, which vLLM serves on 24 GB (its recipe of gpt-oss)."""
+    line = "vllm serve openai/gpt-oss-20b --max-model-len 32768"
+    code, text = reviewed(line, "--machine", "rtx-4090")
+    assert (code, json.loads(text)["estimate"]["verdict"]) == (0, "fits")
+
+
 def test_the_most_requests_of_a_server_are_those_at_once(reviewed: Reviewed) -> None:
     line = SERVED.replace("65536", "4096")
     said = json.loads(reviewed(f"{line} --max-num-seqs 8", "--machine", "h100-80gb")[1])

@@ -90,6 +90,33 @@ def test_fp8_without_its_units_goes_by_engine() -> None:
     assert "no engine" in refusal(VOLTA, quantization="fp8")
 
 
+def test_an_engine_without_kernels_for_the_gpu_is_refused_with_those_that_run_there() -> None:
+    # vLLM: docs, GPU requirements; SGLang: docs, Install; TensorRT-LLM: docs, Supported Hardware
+    metal = ADA.model_copy(
+        update={"vendor": "Apple", "architecture": "Apple M3", "compute_capability": None}
+    )
+    cdna = metal.model_copy(update={"vendor": "AMD", "architecture": "CDNA 3"})
+    for record, engine in ((PASCAL, "vllm"), (VOLTA, "sglang"), (metal, "vllm")):
+        text = refusal(record, engine=engine)
+        assert f"{engine} has no kernels for Test 1" in text
+        assert "llama.cpp, ollama" in text
+    assert "no kernels" in refusal(PASCAL, quantization="int4")
+    assert "vllm, sglang, llama.cpp" in refusal(cdna, engine="tensorrt-llm")
+    assert settle(cdna, engine="vllm").engine == settle(VOLTA, engine="vllm").engine == "vllm"
+
+
+def test_mxfp4_goes_to_an_engine_that_runs_there() -> None:
+    assert settle(ADA, quantization="mxfp4").engine == "vllm"
+    assert settle(PASCAL, quantization="mxfp4").engine == "llama.cpp"
+
+
+@pytest.mark.parametrize("engine", ["llama.cpp", "ollama"])
+def test_files_of_llama_cpp_are_q4_k_m_unless_the_plan_says(engine: str) -> None:
+    # llama.cpp, tools/server/README.md: -hf user/model[:quant], "default to Q4_K_M"
+    assert settle(engine=engine).quantization == "q4_k_m"
+    assert settle(engine=engine, quantization="none").quantization == "none"
+
+
 def test_weights_of_files_are_not_trained() -> None:
     workload = Workload.model_validate({"task": "lora", "effective_batch": 8})
     with pytest.raises(UserError, match=r"settings\.quantization"):

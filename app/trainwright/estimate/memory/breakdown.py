@@ -72,10 +72,10 @@ def curve(layout: Layout, sizes: Ints, block: Ints | None = None) -> Curve:
 
 def _on_deaths(layout: Layout, block: Ints) -> Ints:
     """Return block sizes on births and on the deaths of the same storages."""
-    of_id = np.zeros(int(np.abs(layout.storage).max(initial=0)) + 1, dtype=np.int64)
-    births = layout.storage > 0
-    of_id[layout.storage[births]] = block[births]
-    result: Ints = of_id[np.abs(layout.storage)]
+    order = np.argsort(np.abs(layout.storage), kind="stable")  # each birth, then its death
+    deaths = np.flatnonzero(layout.storage[order] < 0)
+    result = block.copy()
+    result[order[deaths]] = block[order[deaths - 1]]
     return result
 
 

@@ -266,6 +266,7 @@ GGML = {
     "q5_K": (256, 176),
     "q6_K": (256, 210),
     "q8_0": (32, 34),
+    "mxfp4": (32, 17),
 }
 """Type -> (weights of a block, its bytes): the structs of ``ggml-common.h``."""
 
@@ -281,6 +282,7 @@ _BASE = {
     "q5_k_m": "q5_K",
     "q6_k": "q6_K",
     "q8_0": "q8_0",
+    "mxfp4_moe": "mxfp4",
 }
 """File type -> the type of most matrices."""
 
@@ -365,6 +367,8 @@ def _ggml_type(model: Inventory, file: str, matrix: Matrix) -> str:
     """Return the type that ``llama-quantize`` gives a matrix."""
     if matrix.role in ("router", "positions"):
         return "f32"
+    if file == "mxfp4_moe":  # llama.cpp: src/llama-quant.cpp, experts alone
+        return _BASE[file] if matrix.copies > 1 else "q8_0"
     wanted = _mixed(model, file, matrix)
     if matrix.columns % GGML[wanted][0] == 0:
         return wanted
