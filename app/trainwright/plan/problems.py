@@ -157,7 +157,7 @@ def _problem(details: Details, place: Place) -> Message:
             if place[-1:] == ("tensor_degree",) and details["input"] == 1:
                 return Message.of("plan.problem.one-is-none", found=found)
             limit = next(iter(context.values()))
-            limit = f"{limit:g}" if isinstance(limit, float) else limit
+            limit = int(limit) if isinstance(limit, float) and limit.is_integer() else limit
             return Message.of(f"plan.problem.{kind.replace('_', '-')}", limit=limit, found=found)
         case "string_too_long":
             return Message.of("plan.problem.too-long", limit=context["max_length"])

@@ -49,7 +49,7 @@ class Replay:
     allocated: Ints
     """Bytes of the blocks in use after each event, as ``memory_allocated`` counts; (n,)."""
     block: Ints
-    """Bytes of the block that each birth got; 0 at deaths; (n,)."""
+    """Bytes of the block that each birth got, or that each death gave back; (n,)."""
     requested_peak: int
     """Most bytes asked for at one time."""
     reserved_peak: int
@@ -99,7 +99,7 @@ def replay(
     requested = np.cumsum(np.where(key > 0, size, -size)[:failed])
     return Replay(
         np.cumsum(block),
-        np.maximum(block, 0),
+        np.abs(block),
         int(requested.max(initial=0)),
         reserved_peak,
         failed,

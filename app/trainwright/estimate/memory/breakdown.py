@@ -48,11 +48,11 @@ def curve(layout: Layout, sizes: Ints, block: Ints | None = None) -> Curve:
     Args:
         layout: The run.
         sizes: What ``layout.bytes_of`` returned.
-        block: Bytes of the block of each birth, from the replay; without it, for a first
+        block: Bytes of the block of each event, from the replay; without it, for a first
             look, sizes as the allocator rounds them.
     """
     asked = sizes[layout.size]
-    given = rounded(asked) if block is None else _on_deaths(layout, block)
+    given = rounded(asked) if block is None else block
     sign = np.sign(layout.storage)
     changes, start = sign * asked, layout.steady
     position = np.arange(len(layout.storage) - start, dtype=np.int64)
@@ -68,15 +68,6 @@ def curve(layout: Layout, sizes: Ints, block: Ints | None = None) -> Curve:
         terms=tuple(TERMS[kind] for kind in shown),
         phases=tuple(_phases(layout.phase[start:])),
     )
-
-
-def _on_deaths(layout: Layout, block: Ints) -> Ints:
-    """Return block sizes on births and on the deaths of the same storages."""
-    order = np.argsort(np.abs(layout.storage), kind="stable")  # each birth, then its death
-    deaths = np.flatnonzero(layout.storage[order] < 0)
-    result = block.copy()
-    result[order[deaths]] = block[order[deaths - 1]]
-    return result
 
 
 def _phases(phase: NDArray[np.uint8]) -> Iterable[tuple[str, int, int]]:
