@@ -62,18 +62,19 @@ def ways(plan: Plan, facts: Facts, wanted: Callable[[], bool]) -> tuple[Relaxati
     if NEARBY.resolve(plan) is None:  # of another task or model a step may be stored
         others = advise(plan, facts, alone=True, sources=NEARBY, wanted=wanted).nothing_fits
         return tuple(_against(plan, facts, way) for way in others)
-    for level in levels:
+    for level in reversed(levels):
         open_ = {"micro_batch": None, "accumulation": None, "checkpointing": level}
         held = open_ | {"cross_entropy": facts.settings.cross_entropy}
         freed = plan.model_copy(update={"settings": plan.settings.model_copy(update=held)})
         known = NEARBY.resolve(freed) if wanted() else None
         if known is None:
             continue
-        last = level == levels[-1] and not found  # only there is more to be given up
-        going_on = wanted if last else lambda: False
+        going_on = (lambda: False) if found else wanted
         advice = advise(freed, known, alone=True, sources=NEARBY, wanted=going_on)
-        others = advice.nothing_fits
-        found += (_smaller(make_it_fit(freed, advice), one) for one in advice.choices)
+        if not advice.choices:  # with fewer checkpoints it needs more: only the rest is left
+            others = advice.nothing_fits
+            break
+        found[:0] = [_smaller(make_it_fit(freed, advice), one) for one in advice.choices]
     return tuple(_against(plan, facts, way) for way in found or others)
 
 

@@ -1,6 +1,7 @@
 """Nothing fits: changes of what was asked for after which something does, each confirmed."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from math import inf
 from typing import Any
@@ -58,9 +59,10 @@ def relaxations(
     Of those that train differently, another model comes after all that keep the model.
 
     An engine that splits layers over the GPUs, a larger share of the GPU for one, shares of the
-    weights or activations in system memory, a fixed setting given up, weights in fewer bits or
-    adapters instead of all weights, experts in 4 bits, a shorter sequence, a smaller model of the
-    family, more of the same computers, a GPU with more memory: of each the best.
+    weights or activations in system memory, a fixed setting given up, weights in fewer bits,
+    adapters instead of all weights, adapters over weights in 4 bits, experts in 4 bits, a shorter
+    sequence, a smaller model of the family, more of the same computers, a GPU with more memory: of
+    each the best.
     ``wanted`` is asked before each kind, and ends the work.
     """
     steps = (
@@ -70,7 +72,8 @@ def relaxations(
         _activations_aside,
         _without_a_key,
         _fewer_bits,
-        _other_task,
+        partial(_other_task, task="lora"),
+        partial(_other_task, task="qlora"),
         _experts_apart,
         _shorter,
         _smaller_preset,
@@ -373,11 +376,11 @@ def smaller_tasks(plan: Plan) -> Iterator[Plan]:
         yield _with_workload(plan, task=task)
 
 
-def _other_task(search: Search) -> Iterator[Relaxation]:
+def _other_task(search: Search, task: str) -> Iterator[Relaxation]:
     """Yield adapters in place of all weights: with what the plan fixes, then without."""
     asked = search.plan.workload.task
-    for plan in (*smaller_tasks(search.plan), *smaller_tasks(_opened(search.plan))):
-        task = plan.workload.task
+    lighter = (*smaller_tasks(search.plan), *smaller_tasks(_opened(search.plan)))
+    for plan in (plan for plan in lighter if plan.workload.task == task):
         if (answer := first(plan, search.sources)) is not None:
             change = Message.of("advise.relax.task", task=task, **_cost(answer[2]))
             yield _way(change, plan, search, answer, _EFFECTS.get((asked, task), Effect.DIFFERENT))

@@ -336,6 +336,14 @@ def test_what_a_plan_fixes_hides_no_way_out():
     assert all(value is not None for way in ways for value in way.changes.values())
 
 
+def test_adapters_in_16_and_in_4_bits_are_both_ways_out_of_all_weights():
+    """Of 8B on 24 GB people take QLoRA: LoRA holds, and leaves little."""
+    plan = planned("llama-3.1-8b", "full", "rtx-4090", 16, {"sequence_length": 2048})
+    ways = advise(plan, resolve(plan), top=1).nothing_fits
+    tasks = [way.changes["workload.task"] for way in ways if "workload.task" in way.changes]
+    assert {"lora", "qlora"} <= set(tasks)
+
+
 def test_shares_are_the_first_choice_where_copies_leave_nothing_free():
     document = planned("llama-3.2-1b", "full", "rtx-3090", 64, {"sequence_length": 2048})
     gpus = (document.machine.gpus[0].model_copy(update={"count": 4}),)
