@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainwright.machine.choice import MOST_PIECES
+from trainwright.plan.serving_gpus import copies_on
 from trainwright.review.case import Case, found
 from trainwright.review.derived import (
     OBJECTIVES,
@@ -373,16 +374,24 @@ def _serving(case: Case) -> Iterator[Finding]:
 
 
 def _unsplit(case: Case) -> Iterator[Finding]:
-    """Yield that the model has to be split over GPUs, and the command does not say so."""
+    """Yield that a server leaves GPUs alone: its model is not split, or it runs too few copies."""
     report, engine = case.report, case.facts.first("engine")
-    if report is None or engine is None or engine.value not in SHARING or processes(case.facts) > 1:
+    if report is None or engine is None or engine.value not in SHARING or case.machine is None:
         return
     if engine.kind == "tgi":  # its launcher shards over all GPUs that it sees
         return
-    if (degree := report.settings.tensor_degree) is not None:
-        option = case.by_hand("tensor", degree) or f"tensor_degree={degree}"
-        tool, changes = KINDS[engine.kind].tool, case.setting("tensor", degree)
-        yield found("unsplit", "error", engine, changes, degree=degree, option=option, engine=tool)
+    tool, degree = KINDS[engine.kind].tool, report.settings.tensor_degree
+    if degree is not None and processes(case.facts) == 1:
+        split = case.by_hand("tensor", degree) or f"tensor_degree={degree}"
+        changes = case.setting("tensor", degree)
+        yield found("unsplit", "error", engine, changes, degree=degree, option=split, engine=tool)
+        return
+    copies = copies_on(report.settings, case.machine)
+    option = case.by_hand("replicas", copies)
+    if copies > case.facts.value("replicas", 1) and option is not None:
+        changes = case.setting("replicas", copies)
+        yield found("few-copies", "risk", engine, changes, copies=copies, option=option,
+                    engine=tool)  # fmt: skip
 
 
 def _engine(case: Case) -> Iterator[Finding]:

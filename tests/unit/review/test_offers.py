@@ -224,6 +224,28 @@ def test_a_model_larger_than_a_gpu_needs_the_option_that_splits_it(
     assert "tensor_degree=" not in text  # no server has such an option
 
 
+@pytest.mark.parametrize(
+    ("options", "copies"),
+    [
+        ("", 8),
+        ("--data-parallel-size 8", None),
+        ("-tp 2", 4),
+        ("-tp 2 -dp 4", None),
+        ("-tp 8", None),
+    ],
+)
+def test_a_server_that_runs_fewer_copies_than_are_counted_is_named(
+    reviewed: Reviewed, options: str, copies: int | None
+) -> None:
+    """vllm serve --help: --data-parallel-size, default 1."""
+    line = f"vllm serve meta-llama/Llama-3.1-8B --max-model-len 8192 --max-num-seqs 64 {options}"
+    asked = ("--machine", "h100-80gb:8", "--set", "workload.inputs.concurrent=64")
+    found = json.loads(reviewed(line, *asked)[1])["findings"]
+    said = [one["message"] for one in found if one["rule"] == "few-copies"]
+    assert len(said) == (copies is not None)
+    assert not copies or f"--data-parallel-size {copies}" in said[0]
+
+
 @pytest.mark.parametrize(("layers", "decided"), [("99", True), ("33", True), ("20", False)])
 def test_all_layers_on_the_gpu_are_the_whole_model(
     reviewed: Reviewed, layers: str, decided: bool
