@@ -1,6 +1,7 @@
 """What a packed checkpoint settles of a plan, as transformers 5.24 load it."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,9 @@ def honoured(plan: Plan) -> tuple[Plan, tuple[Message, ...]]:
         UserError: the task does not train such weights, or the plan says otherwise.
     """
     if plan.model.preset is not None:
-        return _published(plan, find(plan.model.preset))
+        with suppress(UserError):  # an unknown one is refused, with its key, where it is traced
+            return _published(plan, find(plan.model.preset))
+        return plan, ()
     config = _config(plan)
     fields = None if config is None else fields_of(config)
     if config is None or fields is None:
