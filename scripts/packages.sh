@@ -51,7 +51,7 @@ limit "$wheel" "$MOST_MB_OF_WHEEL"
 for platform in manylinux_2_17_{x86_64,aarch64} macosx_{10_13_x86_64,11_0_arm64} win_{amd64,arm64}; do
     TRAINWRIGHT_PLATFORM=$platform "$goal/tools/bin/pip" wheel --quiet --no-build-isolation \
         --disable-pip-version-check --no-deps --wheel-dir "$goal/wheels" .
-    "$goal/tools/bin/python" -m zipfile -l "$goal"/wheels/*"$platform".whl | grep -q liballocator
+    "$goal/tools/bin/python" -m zipfile -l "$goal"/wheels/*"$platform".whl | grep -c liballocator >/dev/null
 done
 
 export PIPX_HOME="$goal/pipx" PIPX_BIN_DIR="$goal/pipx/bin" PIPX_DEFAULT_PYTHON="$python"
