@@ -215,6 +215,35 @@ def test_sigterm_ends_the_window_and_keeps_the_edits(tmp_path):
     assert "micro_batch: 3" in copy.read_text(encoding="utf-8")
 
 
+FILTERED = """
+    from PySide6.QtCore import QObject
+    from trainwright.__main__ import main
+
+    class Watching(QObject):
+        asked = False
+
+        def eventFilter(self, watched, event):
+            if not self.asked:
+                self.asked = True
+                os.kill(os.getpid(), signal.SIGTERM)
+            return False
+
+    def then(window):
+        window.watching = Watching(window)
+        QApplication.instance().installEventFilter(window.watching)
+
+    sys.argv[1:] = []
+    sys.exit(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM ends a program at once there")
+def test_sigterm_ends_the_window_also_where_c_code_calls_python(tmp_path):
+    """An exception there is lost, or takes the program down."""
+    ran = run(STARTED + FILTERED, tmp_path)
+    assert (ran.returncode, "Error calling" in ran.stderr) == (130, False), ran.stderr
+
+
 UNFINISHED = """
     from PySide6.QtCore import QAbstractListModel, QCoreApplication, QEvent, QObject
     import trainwright.ui

@@ -1,6 +1,7 @@
 """Starts the window."""
 
 import os
+import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -32,7 +33,9 @@ def main(path: str | None = None) -> int:
         os.environ.setdefault("QT_SCALE_FACTOR", f"{preferences.scale / 100:g}")
     app = QApplication(sys.argv[:1])
     window = prepared(app, Core(), preferences)
-    Faults(window)
+    faults = Faults(window)
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(asked, faults.end_soon)
     if left is not None:
         window.when_awake(partial(QTimer.singleShot, 0, partial(_tell_of_crash, window, left)))
     for then in (touring.show_once, warm):

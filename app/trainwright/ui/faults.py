@@ -11,7 +11,7 @@ from traceback import format_exception, walk_tb
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from trainwright import crashes
@@ -87,6 +87,14 @@ class Faults(QObject):
             self._page = None
             if close:
                 self._window.close()
+
+    def end_soon(self, *_signal: object) -> None:
+        """Handle Ctrl+C and SIGTERM.
+
+        It must not raise: Python runs it within whatever of ours C++ calls just then, and there
+        an exception is lost, or takes the program down.
+        """
+        QTimer.singleShot(0, self._interrupted)
 
     def _interrupted(self) -> None:
         """End without a question, as Ctrl+C and SIGTERM ask for; edits stay in their copy."""
