@@ -1,5 +1,6 @@
 """The two entry points: ``trainwright`` on the command line, ``trainwright-gui`` for menus."""
 
+import gc
 import signal
 import sys
 from types import FrameType
@@ -31,6 +32,7 @@ def open_window(path: str | None) -> int:
         raise UserError.of("cli.no-display")
     if not qt_libraries.platform_loads():
         raise _lacks_libraries()
+    gc.disable()  # modules stay; the window collects by itself (ui/garbage.py)
     try:
         from trainwright.ui.app import main as show
     except ImportError as error:

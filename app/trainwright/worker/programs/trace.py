@@ -7,6 +7,7 @@ or ``{"error": {"id", "values"}}``. The result's format is stated in
 ``trainwright/profile/trace.py``.
 """
 
+import gc
 import gzip
 import json
 import os
@@ -31,6 +32,7 @@ def main() -> int:
     try:
         document = json.load(sys.stdin)
         say(0.0, "worker.starting")
+        gc.disable()  # libraries stay; the recorder turns it on again after its first segment
         from tracing import trace
 
         specs = document.get("questions", [document])
