@@ -1,7 +1,6 @@
 """Nothing fits: changes of what was asked for after which something does, each confirmed."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import islice
 from math import inf
 from typing import Any
@@ -72,15 +71,17 @@ def relaxations(
         _activations_aside,
         _without_a_key,
         _fewer_bits,
-        partial(_other_task, task="lora"),
-        partial(_other_task, task="qlora"),
+        _other_tasks,
         _experts_apart,
         _shorter,
         _smaller_preset,
         _more_nodes,
         _bigger_gpu,
     )
-    found = [way for step in steps if wanted() for way in _best_of(step(search))]
+    found = list[Relaxation]()
+    for step in filter(lambda _: wanted(), steps):
+        ways = step(search)  # adapters in 16 and in 4 bits are two answers
+        found += ways if step is _other_tasks else _best_of(ways)
     if not any(way.change.id == "advise.relax.setting" for way in found) and wanted():
         found += _without_savers(search)
     return tuple(sorted(found, key=_cheapness))
@@ -376,12 +377,14 @@ def smaller_tasks(plan: Plan) -> Iterator[Plan]:
         yield _with_workload(plan, task=task)
 
 
-def _other_task(search: Search, task: str) -> Iterator[Relaxation]:
-    """Yield adapters in place of all weights: with what the plan fixes, then without."""
-    asked = search.plan.workload.task
-    lighter = (*smaller_tasks(search.plan), *smaller_tasks(_opened(search.plan)))
-    for plan in (plan for plan in lighter if plan.workload.task == task):
-        if (answer := first(plan, search.sources)) is not None:
+def _other_tasks(search: Search) -> Iterator[Relaxation]:
+    """Yield adapters in place of all weights, each with what the plan fixes, or else without."""
+    asked, opened = search.plan.workload.task, smaller_tasks(_opened(search.plan))
+    for plans in zip(smaller_tasks(search.plan), opened, strict=True):
+        answers = ((plan, first(plan, search.sources)) for plan in plans)
+        plan, answer = next((each for each in answers if each[1] is not None), (plans[0], None))
+        if answer is not None:
+            task = plan.workload.task
             change = Message.of("advise.relax.task", task=task, **_cost(answer[2]))
             yield _way(change, plan, search, answer, _EFFECTS.get((asked, task), Effect.DIFFERENT))
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MARKS = {"error": "✗", "risk": "△"}
 STYLES = {"error": "bold red", "risk": "bold yellow", "way": "bold", "gain": "green"}
-_SECONDS, _LEAST, _WHOLE = 0.7, 0.2, 1.6
+_SECONDS, _LEAST, _WHOLE = 0.5, 0.2, 1.6
 """Seconds of computing for changes that are worth trying; for gains where the start was slow; and
 of the process before its last change begins. Assumed, so that a review takes 2 s."""
 _COUNTED = re.compile(r"(.+):(-?[0-9]+)", re.ASCII)
