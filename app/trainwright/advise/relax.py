@@ -56,12 +56,10 @@ def relaxations(
     """Return the ways out, the cheapest first: without other hardware, by effect, by time.
 
     Of those that train differently, another model comes after all that keep the model.
-
     An engine that splits layers over the GPUs, a larger share of the GPU for one, shares of the
-    weights or activations in system memory, a fixed setting given up, weights in fewer bits,
-    adapters instead of all weights, adapters over weights in 4 bits, experts in 4 bits, a shorter
-    sequence, a smaller model of the family, more of the same computers, a GPU with more memory: of
-    each the best.
+    weights or activations in system memory, a fixed setting given up, weights in fewer bits or
+    adapters instead of all weights, experts in 4 bits, a shorter sequence, a smaller model of the
+    family, more of the same computers, a GPU with more memory: of each the best, of adapters two.
     ``wanted`` is asked before each kind, and ends the work.
     """
     steps = (
@@ -78,10 +76,8 @@ def relaxations(
         _more_nodes,
         _bigger_gpu,
     )
-    found = list[Relaxation]()
-    for step in filter(lambda _: wanted(), steps):
-        ways = step(search)  # adapters in 16 and in 4 bits are two answers
-        found += ways if step is _other_tasks else _best_of(ways)
+    kinds = (step(search) if step is _other_tasks else _best_of(step(search)) for step in steps)
+    found = [way for kind in kinds if wanted() for way in kind]
     if not any(way.change.id == "advise.relax.setting" for way in found) and wanted():
         found += _without_savers(search)
     return tuple(sorted(found, key=_cheapness))
@@ -379,12 +375,11 @@ def smaller_tasks(plan: Plan) -> Iterator[Plan]:
 
 def _other_tasks(search: Search) -> Iterator[Relaxation]:
     """Yield adapters in place of all weights, each with what the plan fixes, or else without."""
-    asked, opened = search.plan.workload.task, smaller_tasks(_opened(search.plan))
-    for plans in zip(smaller_tasks(search.plan), opened, strict=True):
-        answers = ((plan, first(plan, search.sources)) for plan in plans)
-        plan, answer = next((each for each in answers if each[1] is not None), (plans[0], None))
-        if answer is not None:
-            task = plan.workload.task
+    asked, found = search.plan.workload.task, set[str]()
+    for plan in (*smaller_tasks(search.plan), *smaller_tasks(_opened(search.plan))):
+        task = plan.workload.task
+        if task not in found and (answer := first(plan, search.sources)) is not None:
+            found.add(task)
             change = Message.of("advise.relax.task", task=task, **_cost(answer[2]))
             yield _way(change, plan, search, answer, _EFFECTS.get((asked, task), Effect.DIFFERENT))
 
