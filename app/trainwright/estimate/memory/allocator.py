@@ -11,12 +11,12 @@ it finds a compiler. Where it did not, the Python below gives the same answer.
 
 import ctypes
 import sys
+from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 from zlib import crc32
 
 import numpy as np
@@ -94,8 +94,10 @@ def replay(
     """
     key = np.ascontiguousarray(storage, dtype=np.int64)
     nbytes = np.ascontiguousarray(rounded(size), dtype=np.int64)
-    by = _interpreted if compiled() is None else _by_library
-    block, reserved_peak, releases, failed = by(key, nbytes, expandable, limit)
+    run = compiled()
+    given = (key, nbytes, expandable, limit)
+    answer = _interpreted(*given) if run is None else _by_library(run, *given)
+    block, reserved_peak, releases, failed = answer
     requested = np.cumsum(np.where(key > 0, size, -size)[:failed])
     return Replay(
         np.cumsum(block),
@@ -112,7 +114,7 @@ _Answer = tuple[Ints, int, int, int | None]
 
 
 def _interpreted(key: Ints, size: Ints, expandable: bool, limit: int | None) -> _Answer:
-    allocator: _Allocator = _Expandable(limit) if expandable else _Native(limit)
+    allocator = _Expandable(limit) if expandable else _Native(limit)
     live: dict[int, Block] = {}
     block = np.zeros(len(key), dtype=np.int64)
     for event, (storage, nbytes) in enumerate(zip(key.tolist(), size.tolist(), strict=True)):
@@ -128,13 +130,14 @@ def _interpreted(key: Ints, size: Ints, expandable: bool, limit: int | None) -> 
     return block, allocator.reserved_peak, allocator.releases, None
 
 
-def _by_library(key: Ints, size: Ints, expandable: bool, limit: int | None) -> _Answer:
-    run = compiled()
-    assert run is not None
+def _by_library(
+    run: Callable[..., int], key: Ints, size: Ints, expandable: bool, limit: int | None
+) -> _Answer:
     block, out = np.zeros(len(key), dtype=np.int64), np.zeros(3, dtype=np.int64)
     room = 2 * len(key) + 64  # blocks: nearly always enough, and pages never touched cost nothing
+    keys = int(np.abs(key).max(initial=0)) + 1
     while True:
-        live = np.zeros(int(np.abs(key).max(initial=0)) + 1, dtype=np.int64)
+        live = np.zeros(keys, dtype=np.int64)
         memory = np.empty(_WORDS_A_BLOCK * room, dtype=np.int64)
         at = (array.ctypes.data for array in (block, live, memory))
         bound = -1 if limit is None else limit
@@ -232,27 +235,43 @@ class Pool:
         return block
 
 
-class _Allocator(Protocol):
-    reserved_peak: int
-    releases: int
-
-    def malloc(self, size: int) -> Block | None: ...
-
-    def free(self, block: Block) -> None: ...
-
-
-class _Native:
-    """Segments from ``cudaMalloc``, split and joined within themselves."""
+class _Allocator(ABC):
+    """Two pools, and the bytes that are held for them."""
 
     def __init__(self, limit: int | None) -> None:
         self.limit = limit
         self.reserved = self.reserved_peak = self.releases = 0
         self.small = Pool(SMALL_SEGMENT)
         self.large = Pool(LARGE_SEGMENT)
+
+    @abstractmethod
+    def malloc(self, size: int) -> Block | None:
+        """Return a block of at least ``size``, a multiple of 512; None when out of memory."""
+
+    def free(self, block: Block) -> None:
+        """Take a block back."""
+        block.free = True
+        block.pool.add_merged(block)
+
+    def over(self, nbytes: int) -> bool:
+        """Return whether so many bytes more are more than the limit."""
+        return self.limit is not None and self.reserved + nbytes > self.limit
+
+    def reserve(self, nbytes: int) -> None:
+        """Count bytes that the driver gave."""
+        self.reserved += nbytes
+        self.reserved_peak = max(self.reserved_peak, self.reserved)
+
+
+class _Native(_Allocator):
+    """Segments from ``cudaMalloc``, split and joined within themselves."""
+
+    def __init__(self, limit: int | None) -> None:
+        super().__init__(limit)
         self._end = 0
 
     def malloc(self, size: int) -> Block | None:
-        """Return a block of at least ``size``, a multiple of 512; None when out of memory."""
+        """Return a block, cut to size where enough is left to be worth it."""
         pool = self.small if size <= SMALL else self.large
         found = bisect_left(pool.blocks, (size,))
         block: Block | None
@@ -269,24 +288,18 @@ class _Native:
         block.free = False
         return block
 
-    def free(self, block: Block) -> None:
-        """Take a block back."""
-        block.free = True
-        block.pool.add_merged(block)
-
     def _segment(self, pool: Pool, size: int) -> Block | None:
         if pool is self.large and size >= MIN_LARGE:
             nbytes = -(-size // ROUND_LARGE) * ROUND_LARGE
         else:
             nbytes = pool.page
-        if self.limit is not None and self.reserved + nbytes > self.limit:
+        if self.over(nbytes):
             self._release()
-            if self.reserved + nbytes > self.limit:
+            if self.over(nbytes):
                 return None
         block = Block(pool, self._end, nbytes)
         self._end += nbytes
-        self.reserved += nbytes
-        self.reserved_peak = max(self.reserved_peak, self.reserved)
+        self.reserve(nbytes)
         return block
 
     def _release(self) -> None:
@@ -298,18 +311,15 @@ class _Native:
             pool.blocks = [entry for entry in pool.blocks if entry[2].prev or entry[2].next]
 
 
-class _Expandable:
+class _Expandable(_Allocator):
     """One segment a pool, mapped page by page at its lowest gap that is large enough."""
 
     def __init__(self, limit: int | None) -> None:
-        self.limit = limit
-        self.reserved = self.reserved_peak = self.releases = 0
-        self.small = Pool(SMALL_SEGMENT)
-        self.large = Pool(LARGE_SEGMENT)
+        super().__init__(limit)
         self._gaps = {self.small: [_gap(self.small)], self.large: [_gap(self.large)]}
 
     def malloc(self, size: int) -> Block | None:
-        """Return a block of exactly ``size``, a multiple of 512; None when out of memory."""
+        """Return a block of exactly the size."""
         pool = self.small if size <= SMALL else self.large
         block = self._best_fit(pool, size) or self._expand(pool, size)
         if block is None:
@@ -322,11 +332,6 @@ class _Expandable:
             pool.add(block.split(size))
         block.free = False
         return block
-
-    def free(self, block: Block) -> None:
-        """Take a block back."""
-        block.free = True
-        block.pool.add_merged(block)
 
     def _best_fit(self, pool: Pool, size: int) -> Block | None:
         found = bisect_left(pool.blocks, (size,))
@@ -355,7 +360,7 @@ class _Expandable:
         """Back the first ``size`` bytes of a gap, whole pages, and return the free block."""
         pool = gap.pool
         nbytes = -(-size // pool.page) * pool.page
-        if self.limit is not None and self.reserved + nbytes > self.limit:
+        if self.over(nbytes):
             return None
         gaps = self._gaps[pool]
         place = gaps.index(gap)
@@ -364,8 +369,7 @@ class _Expandable:
         else:
             del gaps[place]
         gap.mapped = True
-        self.reserved += nbytes
-        self.reserved_peak = max(self.reserved_peak, self.reserved)
+        self.reserve(nbytes)
         return pool.add_merged(gap)
 
     def _release(self) -> None:
