@@ -3,7 +3,7 @@
 The log of a traced step marks where a block begins and ends, and what its backward pass asks for.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -41,7 +41,7 @@ def spans(layout: Layout, parts: tuple[Structure, ...]) -> Iterator[Span]:
     born[layout.storage[births[::-1]]] = births[::-1]
     profile = layout.profile
     start = len(parts[0].storage)
-    stride, before = stride_of(parts), _before_recompute(layout)
+    stride, stops = stride_of(parts), _stops(layout)
     for number, part in enumerate(parts[1:]):
         runs = _runs(part.phase, start)
         logs = [_log(profile, name) for name in ("micro", "again") if name in profile.segments]
@@ -51,7 +51,7 @@ def spans(layout: Layout, parts: tuple[Structure, ...]) -> Iterator[Span]:
             if (ahead[0], back[0]) == (_FORWARD, _BACKWARD)
         ]
         for log, (forward, backward, end) in zip(logs, passes, strict=False):
-            blocks = _blocks(log, born, number * stride, (backward, end), before)
+            blocks = _blocks(log, born, number * stride, (backward, end), stops)
             yield Span(forward, backward, end, tuple(blocks))
         start += len(part.storage)
 
@@ -117,9 +117,12 @@ def _blocks(
     born: NDArray[np.int64],
     offset: int,
     backward: tuple[int, int],
-    before: "_BeforeRecompute",
+    stops: NDArray[np.int64],
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield where each block's passes begin and end."""
+    """Yield where each block's passes begin and end.
+
+    In backward, a forward pass that runs again begins behind the last of ``stops``.
+    """
     storages = log.storages + offset
     births = np.where(storages < len(born), born[np.minimum(storages, len(born) - 1)], -1)
     allocated, following = log.allocated[births >= 0], np.append(births[births >= 0], backward[1])
@@ -130,8 +133,9 @@ def _blocks(
         return found
 
     again = [block for block, _ in log.asked]
-    found = before(events([at for _, at in log.asked]))
-    back = dict(zip(again, found, strict=True))
+    asked = events([at for _, at in log.asked])
+    found = stops[np.searchsorted(stops, asked) - 1] + 1
+    back = dict(zip(again, found.tolist(), strict=True))
     done = backward[1]
     for number, begin, end in zip(log.blocks, events(log.begins), events(log.ends), strict=True):
         at = back.get(number, -1)
@@ -140,23 +144,13 @@ def _blocks(
         done = min(done, at) if at >= 0 else done
 
 
-_BeforeRecompute = Callable[[list[int]], list[int]]
+def _stops(layout: Layout) -> NDArray[np.int64]:
+    """Return the events that are no part of a forward pass that runs again, from -1 on.
 
-
-def _before_recompute(layout: Layout) -> _BeforeRecompute:
-    """Return what finds the events before which blocks' forward passes run again.
-
-    Such a pass is the stretch of deaths and of forward's operators in a backward pass that ends
-    at the event. Without one it is the event itself.
+    Such a pass is a stretch of deaths and of forward's operators in a backward pass.
     """
     forward = np.array([phase in ("forward", "recompute") for phase in layout.profile.ops.phase])
     op = layout.op
     runs = np.zeros(len(op), dtype=bool) if not len(forward) else (op >= 0) & forward[op]
     goes_on = ((layout.storage < 0) | runs) & (layout.phase == _BACKWARD)
-    stops = np.append(-1, np.flatnonzero(~goes_on))
-
-    def before(events: list[int]) -> list[int]:
-        found: list[int] = (stops[np.searchsorted(stops, events) - 1] + 1).tolist()
-        return found
-
-    return before
+    return np.append(-1, np.flatnonzero(~goes_on))
