@@ -48,7 +48,8 @@ limit "$wheel" "$MOST_MB_OF_WHEEL"
 # A wheel for each platform, with the compiled allocator; only this computer's can be started.
 "$goal/tools/bin/pip" install --quiet --disable-pip-version-check hatchling packaging pydantic \
     PyYAML platformdirs ziglang==0.17.1
-for platform in manylinux_2_17_{x86_64,aarch64} macosx_{10_13_x86_64,11_0_arm64} win_{amd64,arm64}; do
+platforms=$(PYTHONPATH=scripts "$python" -c "import compile_allocator as c; print(*c.TARGETS)")
+for platform in $platforms; do
     TRAINWRIGHT_PLATFORM=$platform "$goal/tools/bin/pip" wheel --quiet --no-build-isolation \
         --disable-pip-version-check --no-deps --wheel-dir "$goal/wheels" .
     "$goal/tools/bin/python" -m zipfile -l "$goal"/wheels/*"$platform".whl | grep -c liballocator >/dev/null
