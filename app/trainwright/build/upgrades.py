@@ -171,9 +171,8 @@ class _Upgrading:
 
     def answer(self) -> Upgrades:
         """Return the answer."""
-        if (reason := self._built_in()) is not None:
-            alone = (Declined("gpu", reason),)
-            return Upgrades((), self.before, self.request.budget, declined=alone)
+        if (declined := self._built_in("gpu")) is not None:
+            return declined
         kept = sorted(_undominated(self._kept()), key=_unplaced)
         top = _varied(kept, self.request.top)
         return Upgrades(
@@ -187,9 +186,8 @@ class _Upgrading:
     def adding(self, parts: tuple[Owned, ...]) -> Upgrades:
         """Return the computer with the parts and what must change along, whatever it gains."""
         build, kinds = with_parts(self.now, parts)
-        if kinds[0] in ("gpu", "more-gpus") and (reason := self._built_in()) is not None:
-            alone = (Declined(kinds[0], reason),)
-            return Upgrades((), self.before, self.request.budget, declined=alone)
+        if (declined := self._built_in(kinds[0])) is not None:
+            return declined
         offers = [(self.market.offer(one.kind, find_part(one.kind, one.id)), one) for one in parts]
         cost = sum(offer.anew.cost(one.count) or 0.0 for offer, one in offers)
         change = Change(kinds, build, cost, self.changes.seconds(build) or float("inf"))
@@ -199,12 +197,15 @@ class _Upgrading:
         notes = (*self.market.notes, *self._only_used(offer for offer, _ in offers))
         return Upgrades(best, self.before, self.request.budget, notes, why)
 
-    def _built_in(self) -> Message | None:
-        """Return why no card goes in: it is a laptop, a Mac, or a server of modules."""
+    def _built_in(self, kind: Kind) -> Upgrades | None:
+        """Return that no card goes in, if so: it is a laptop, a Mac, or a server of modules."""
         record = self.now.gpus[0].record
-        if record.form in (None, "card") and record.segment not in ("laptop", "integrated"):
+        takes = record.form in (None, "card") and record.segment not in ("laptop", "integrated")
+        if takes or kind not in ("gpu", "more-gpus"):
             return None
-        return Message.of("planner.upgrade.why.built-in", gpu=record.name)
+        reason = Message.of("planner.upgrade.why.built-in", gpu=record.name)
+        declined = (Declined(kind, reason),)
+        return Upgrades((), self.before, self.request.budget, declined=declined)
 
     def _only_used(self, offers: Iterable[Offer[Record]]) -> Iterator[Message]:
         """Yield which parts have a price only as used ones, which are not wished for."""

@@ -61,9 +61,8 @@ class Server:
         if settings.engine != self.engine:
             values = {"value": settings.engine, "instead": self.engine}
             found.append(Message.of("export.lost.replaced", setting="engine", **values))
-        known = {"none", *WEIGHTS.get(self.engine, {})}
-        published = plan.model.preset is not None and find(plan.model.preset).packed
-        known |= {published} if published else set()  # the model's own files are so
+        published = find(plan.model.preset).packed if plan.model.preset is not None else None
+        known = {"none", published, *WEIGHTS.get(self.engine, {})}
         if self.engine != "ollama" and settings.quantization not in known:
             found.append(Message.of("export.lost.checkpoint", value=settings.quantization,
                                     setting="quantization"))  # fmt: skip

@@ -432,7 +432,7 @@ def time_of(plan: Plan, facts: Facts, *, requests: int | None = None) -> TimeEst
 
 
 def situation_of(plan: Plan, facts: Facts) -> Situation:
-    """Return what the time side depends on beside profile and settings."""
+    """Return what the time side depends on besides profile and settings."""
     machine = facts.machine
     return Situation(
         machine.gpu,
