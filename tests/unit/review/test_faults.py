@@ -314,6 +314,17 @@ def test_a_planted_fault_is_found(
                for one in found.findings for lang in ("en", "ko"))  # fmt: skip
 
 
+@pytest.mark.parametrize("said", ["auto", "true"])
+def test_of_two_switches_of_precision_one_goes_off_where_the_other_goes_on(
+    tmp_path: Path, said: str
+) -> None:
+    run = {"a.yml": AXOLOTL.replace("bf16: auto", f"bf16: {said}")}
+    found = reviewed(tmp_path, run, "v100-16gb", 1)
+    (wrong,) = [one for one in found.findings if one.rule == "no-bf16"]
+    changed = {change.place[-1]: change.value for change in wrong.changes}
+    assert changed == {"bf16": False, "fp16": True}
+
+
 @pytest.mark.parametrize(("files", "gpu", "count"), SOUND)
 def test_a_sound_file_has_no_fault(
     tmp_path: Path, files: Files | str, gpu: str, count: int

@@ -30,6 +30,11 @@ def _checkpointing(value: object) -> str | None:
     )
 
 
+def _bf16(value: object) -> str | None:
+    """``auto`` asks torch (``utils/config/__init__.py``), which counts GPUs that emulate bf16."""
+    return "bf16-mixed" if value == "auto" else where("bf16-mixed")(value)
+
+
 def _loss_of_plugins(value: object) -> str | None:
     """``integrations/cut_cross_entropy/args.py``: on where its plugin is there."""
     names = value if isinstance(value, list) else []
@@ -58,7 +63,7 @@ AXOLOTL = Kind(
         "warmup_steps": key("warmup", real),
         "num_epochs": key("epochs", positive),
         "max_steps": key("max_steps", whole),
-        "bf16": Key("precision", where("bf16-mixed"), lambda value: value == "bf16-mixed"),
+        "bf16": Key("precision", _bf16, lambda value: value == "bf16-mixed"),
         "bfloat16": Key("precision", where("bf16")),
         "fp16": Key("precision", where("fp16-mixed"), lambda value: value == "fp16-mixed"),
         "float16": Key("precision", where("fp16")),
