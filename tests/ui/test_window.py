@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QApplication, QLabel, QMenu
 from shiboken6 import isValid
 from walk import SCREENS, settle, settled, spin
 
@@ -29,7 +29,7 @@ from trainwright.plan.report import Verdict
 from trainwright.ui import i18n, paint, places, tokens
 from trainwright.ui.actions import ACTIONS
 from trainwright.ui.app import prepared
-from trainwright.ui.i18n import say
+from trainwright.ui.i18n import say, tr
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.cards import WhatIfCard
@@ -84,6 +84,12 @@ def test_every_action_has_a_name_a_tooltip_and_keys_of_its_own(opened):
         assert not bound.shortcut().isEmpty()
         # A bare letter would fire while somebody types Hangul.
         assert len(action.shortcut) > 1
+
+
+def test_every_row_of_the_plan_has_a_name(opened):
+    labels = opened().findChildren(QLabel)
+    assert [label.text() for label in labels if label.text().startswith("ui.")] == []
+    assert tr("ui.key.images") in [label.text() for label in labels]
 
 
 def test_a_bad_file_keeps_the_plan_and_says_one_line(opened, tmp_path, qtbot):

@@ -9,6 +9,7 @@ import pytest
 from trainwright.cli import display, language, qt_libraries
 from trainwright.cli.program import COMMANDS
 from trainwright.data import resources
+from trainwright.export import ALL
 from trainwright.messages import LANGUAGES
 
 CONTRACT = {
@@ -46,6 +47,12 @@ def test_help_is_complete_in_both_languages(inside, command, spoken):
     assert not re.search(r"\bcli\.[a-z]", outcome.out), "an id without a text"
     korean = any("가" <= character <= "힣" for character in outcome.out)
     assert korean == (spoken == "ko")
+
+
+@pytest.mark.parametrize("spoken", LANGUAGES)
+def test_help_of_export_lists_every_target(inside, spoken):
+    listed = inside("--lang", spoken, "export", "--help").out
+    assert [name for name in ALL if not re.search(rf"\b{name}\b", listed)] == []
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def is_free(plan: Plan, key: str) -> bool:
 class Group(QWidget):
     """A heading and its rows in a grid."""
 
-    def __init__(self, title: Text, label_width: int) -> None:
+    def __init__(self, title: Text) -> None:
         super().__init__()
         self.heading = Heading(title)
         self.rows: list[Row] = []
@@ -83,10 +83,19 @@ class Group(QWidget):
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(tokens.S)
         self._grid.setVerticalSpacing(7)
-        self._grid.setColumnMinimumWidth(0, label_width)
         self._grid.setColumnStretch(1, 1)
         self._grid.addWidget(self.heading, 0, 0, 1, 3)
         self._next = 1
+
+    @property
+    def widest_label(self) -> int:
+        """Return the width of the widest label of a row that is shown, in pixels."""
+        labels = (row.label for row in self.rows if not row.label.isHidden())
+        return max((label.sizeHint().width() for label in labels), default=0)
+
+    def widen_labels(self, width: int) -> None:
+        """Give the labels' column a width, so that the groups of a form stand in line."""
+        self._grid.setColumnMinimumWidth(0, width)
 
     def add(self, row: Row) -> Row:
         """Add a row below the others."""

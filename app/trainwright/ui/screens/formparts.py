@@ -4,8 +4,6 @@ from typing import Any
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from trainwright.messages.keys import short
-from trainwright.plan.lessons import LESSON_OF
 from trainwright.plan.schema import Plan
 from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, tr
@@ -13,7 +11,6 @@ from trainwright.ui.paint import Drawing
 from trainwright.ui.screens.form import pair
 from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Painted
-from trainwright.ui.widgets.buttons import HelpMark
 from trainwright.ui.widgets.controls import Decimal, Stepper
 from trainwright.workload import FullSettings
 
@@ -109,22 +106,3 @@ class Equation(Painted):
 def gpu_count(plan: Plan) -> int:
     """Return how many GPUs the plan has; one where none is named."""
     return plan.machine.gpu_count or 1
-
-
-def label_width() -> int:
-    """Return the width of the widest label with the mark of its lesson."""
-    keys = ("gpu", "count", "model", "effective_batch", "samples", "micro_batch", "lora",
-            "accumulation", "checkpointing", "optimizer", "channels_last", "prompt_tokens",
-            "loader.prefetch_factor", "allocator", "sequence_length", "power_limit",
-            "learning_rate", "strategy", "optimizer_in_backward", "optimizer_offload",
-            "mean_tokens", "lora.variant", "lora.dropout", "virtual_tokens", "frozen",
-            "activation_offload", "cross_entropy", "optimizer_implementation", "momentum",
-            "kbit_preparation", "double_quantization", "adapter_dtype", "scores_upcast",
-            "loss_in_model", "expanded_heads", "separate_experts", "softmax_inputs",
-            "memory_share", "input_gradients", "output_kept", "gradients_cleared",
-            "recipe", "framework", "reentrant", "position_tables")  # fmt: skip
-    taught = {key: HelpMark.WIDTH + 2 for key in LESSON_OF}
-    return max(
-        int(tokens.width(tr(f"ui.key.{short(key)}"))) + 2 + taught.get(key, 0)
-        for key in (*keys, *LESSON_OF)
-    )

@@ -19,7 +19,7 @@ from trainwright.ui.partstaken import put_part
 from trainwright.ui.screens import applies, choices, objective, values
 from trainwright.ui.screens.choices import named, verbatim, weights
 from trainwright.ui.screens.form import Group, Row, row_label, taught
-from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count, label_width
+from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count
 from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Hairline, Scroll, Surface
 from trainwright.ui.widgets.buttons import Lock
@@ -41,7 +41,6 @@ class PlanForm(Surface):
         self._session = session
         self._fixed: QWidget | None = None
         self._groups: list[Group] = []
-        self._labels = label_width()
         body = QWidget()
         self._column = QVBoxLayout(body)
         self._column.setContentsMargins(tokens.XL, tokens.L, tokens.M, tokens.L)
@@ -64,6 +63,9 @@ class PlanForm(Surface):
         for group in self._groups:
             for row in group.rows:
                 row.show_plan(plan, settings)
+        widest = max(group.widest_label for group in self._groups)
+        for group in self._groups:
+            group.widen_labels(widest)
         for group in self._groups[-2:]:
             group.setVisible(plan.workload.trains)
         serving = "" if plan.workload.trains else ".infer"
@@ -88,7 +90,7 @@ class PlanForm(Surface):
             self._column.addWidget(group)
 
     def _machine(self) -> Group:
-        group = Group(Message.of("ui.group.machine"), self._labels)
+        group = Group(Message.of("ui.group.machine"))
         self.gpu = Picker(search_machines, name=Message.of("ui.key.gpu"), icon="cpu",
                           hint=Message.of("ui.picker.gpu"))  # fmt: skip
         self.gpu.chosen.connect(self._choose_gpu)
@@ -135,7 +137,7 @@ class PlanForm(Surface):
         return group
 
     def _workload(self) -> Group:
-        group = Group(Message.of("ui.group.workload"), self._labels)
+        group = Group(Message.of("ui.group.workload"))
         self.model = ModelPicker(self._glances, lambda: self._session.recent_models())
         self.model.chosen.connect(self._choose_model)
         self.model.file_wanted.connect(self._session.file_wanted)
@@ -186,7 +188,7 @@ class PlanForm(Surface):
 
     # Long: a line for each row of the form, in the order in which they are shown.
     def _settings(self) -> Group:
-        group = Group(Message.of("ui.group.settings"), self._labels)
+        group = Group(Message.of("ui.group.settings"))
         self._fixed_note = group.heading
         trains = applies.trains
         self._combo(
@@ -251,7 +253,7 @@ class PlanForm(Surface):
 
     def _loop(self) -> Group:
         """Who runs the step; the recipe's defaults can be set one by one."""
-        group = Group(Message.of("ui.group.loop"), self._labels)
+        group = Group(Message.of("ui.group.loop"))
         self._combo(group, "settings.recipe", verbatim(choices.RECIPES),
                     lambda _, s: (s.recipe if s else None) or "plain",
                     applies=applies.trains)  # fmt: skip
@@ -284,7 +286,7 @@ class PlanForm(Surface):
         return group
 
     def _input(self) -> Group:
-        group = Group(Message.of("ui.group.input"), self._labels)
+        group = Group(Message.of("ui.group.input"))
         layouts = ("absent", "synthetic", "files", "shards", "memory")
         layout = Combo(named("dataset", layouts), "absent", name=Message.of("ui.key.dataset"))
         layout.chosen.connect(self._choose_dataset)
