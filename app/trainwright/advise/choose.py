@@ -8,7 +8,7 @@ from math import inf
 from trainwright.advise import experts, learning_rate, loading, pareto, relax, space, waiting
 from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
-from trainwright.advise.reasons import reasons, untimed_reasons, worth_compiling
+from trainwright.advise.reasons import reasons, worth_compiling
 from trainwright.advise.search import Search
 from trainwright.advise.sharing import sharded
 from trainwright.advise.splitting import split, splittings
@@ -163,8 +163,9 @@ def _wanted(plan: Plan, advice: Advice) -> Iterator[tuple[str, Plan]]:
     if shared is not None:
         yield "fsdp2", shared
     skipped = (note for note in advice.notes if note.id == "advise.not-considered")
-    if any(_CHANNELS_LAST in note.values["values"] for note in skipped):
-        yield "channels_last", _with_settings(plan, channels_last=True)
+    named = [value.values["setting"] for note in skipped for value in note.values["values"]]
+    switches = (key for key in ("channels_last", "expanded_heads") if key in named)
+    yield from ((key, _with_settings(plan, **{key: True})) for key in switches)
     by_recipe = plan.settings.recipe is not None or plan.workload.objective is not None
     if by_recipe and plan.settings.checkpointing is None:
         for level in ("none", "full"):
@@ -181,10 +182,6 @@ def _one_sample(plan: Plan) -> Iterator[tuple[str, Plan]]:
     if plan.workload.trains and given.micro_batch is None and given.accumulation is None:
         checkpointing = given.checkpointing or "full"
         yield "micro_batch: 1", _with_settings(plan, micro_batch=1, checkpointing=checkpointing)
-
-
-_CHANNELS_LAST = Message.of("advise.value", setting="channels_last", value="true")
-"""In the note on what was not compared: tensor cores are fastest on that layout."""
 
 
 def _with_settings(plan: Plan, **changed: object) -> Plan:
@@ -310,11 +307,10 @@ def _aside(
 
 def _choice(search: Search, timed: Timed, report: Report) -> Choice:
     """Return a choice with its reasons, of which some need the time of a step."""
-    effect = timed.candidate.effect
-    if report.time.refusal is not None:
-        return Choice(report.settings, report, untimed_reasons(search, timed, report), effect)
-    report = loading.settled(search, timed, report)
-    return Choice(report.settings, report, reasons(search, timed, report), effect)
+    if report.time.refusal is None:
+        report = loading.settled(search, timed, report)
+    found = reasons(search, timed, report)
+    return Choice(report.settings, report, found, timed.candidate.effect)
 
 
 def _ranked(search: Search) -> Iterator[tuple[Timed, Report]]:
@@ -385,8 +381,12 @@ def _not_considered(search: Search, *, obeying: bool = True) -> tuple[Message, .
     for candidate in search.uncompared:
         if obeying and candidate.freed:
             continue  # the plan rules it out anyway
-        traced = ("precision", "strategy", "attention", "channels_last", "cross_entropy")
-        other = [key for key in traced if getattr(candidate, key) != getattr(base, key)]
+        traced = ("precision", "strategy", "attention", "expanded_heads", "channels_last")
+        other = [
+            key
+            for key in (*traced, "cross_entropy")
+            if getattr(candidate, key) != getattr(base, key)
+        ]
         recomputes = [one.checkpointing != "none" for one in (candidate, base)]
         differs = base.recipe is not None and recomputes[0] is not recomputes[1]
         if candidate.checkpointing == "selective" or differs:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from trainwright.advise.space import may_expand
 from trainwright.advise.variations import Patch, Variation, batch_patch
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts
@@ -31,6 +32,8 @@ def lowering(plan: Plan, facts: Facts) -> Iterator[Variation]:
         yield from _weights(plan, facts)
     else:
         yield from _served(plan, facts)
+    if may_expand(facts.profile, facts.settings, plan.workload, facts.machine.gpu.record):
+        yield _change("whatif.expanded-heads", {"settings.expanded_heads": True})
     if facts.settings.attention == "eager" and facts.profile.kernels:
         yield _change("whatif.attention", {"settings.attention": "sdpa"}, value="sdpa")
 

@@ -35,24 +35,14 @@ _MUCH = 0.1
 
 
 def reasons(search: Search, best: Timed, report: Report) -> tuple[Reason, ...]:
-    """Return a reason for each setting that the plan leaves free."""
-    found: list[Reason] = []
-    for key, explain in _SEARCHED.items():
+    """Return a reason for each setting that the plan leaves free, as far as times are known."""
+    timed, found = report.time.refusal is None, list[Reason]()
+    for key, explain in (_SEARCHED if timed else _UNTIMED).items():
         if key not in search.held:
             found.extend(explain(search, best, report))
     found.extend(_by_rule(search, report))
-    if search.plan.settings.compile is None:
+    if timed and search.plan.settings.compile is None:
         found.extend(_compile(search, best, report))
-    return tuple(found)
-
-
-def untimed_reasons(search: Search, best: Timed, report: Report) -> tuple[Reason, ...]:
-    """Return the reasons that need no time of a step."""
-    found: list[Reason] = []
-    for key, explain in _UNTIMED.items():
-        if key not in search.held:
-            found.extend(explain(search, best, report))
-    found.extend(_by_rule(search, report))
     return tuple(found)
 
 
@@ -360,15 +350,23 @@ def _attention(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     yield _reason("attention", value, id, source, None, kernel=kernel)
 
 
+def _expanded_heads(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    value = best.candidate.expanded_heads
+    other = search.alike(best.candidate, expanded_heads=not value)
+    if other is None:
+        return
+    id = f"advise.expanded-heads.{'on' if value else 'off'}"
+    source, cost = "torch: sdp_utils.cpp, grouped heads", slower(other, best)
+    yield _reason("expanded_heads", value, id, source, None, cost=cost)
+
+
 def _channels_last(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     value = best.candidate.channels_last
     other = search.alike(best.candidate, channels_last=not value)
     if other is None:
         return
-    id = "advise.channels-last.on" if value else "advise.channels-last.off"
-    yield _reason(
-        "channels_last", value, id, "timm benchmark rows, RTX 3090", None, cost=slower(other, best)
-    )
+    id, source = f"advise.channels-last.{'on' if value else 'off'}", "timm benchmark rows, RTX 3090"
+    yield _reason("channels_last", value, id, source, None, cost=slower(other, best))
 
 
 def _allocator(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
@@ -392,13 +390,14 @@ _SEARCHED = {
     "cross_entropy": _cross_entropy,
     "activation_offload": _activation_offload,
     "attention": _attention,
+    "expanded_heads": _expanded_heads,
     "channels_last": _channels_last,
     "allocator": _allocator,
 }
 
 
 _UNTIMED = {"optimizer": _optimizer, "allocator": _allocator}
-"""Of them, those that compare no times."""
+"""Of them, those that need no time of a step."""
 
 
 def _compile(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:

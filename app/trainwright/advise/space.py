@@ -23,8 +23,8 @@ from trainwright.workload.settings import (
 )
 
 ROOTS = (
-    *("precision", "strategy", "shard_degree", "tensor_degree", "attention", "channels_last"),
-    *("optimizer", "optimizer_in_backward", "optimizer_offload"),
+    *("precision", "strategy", "shard_degree", "tensor_degree", "attention", "expanded_heads"),
+    *("channels_last", "optimizer", "optimizer_in_backward", "optimizer_offload"),
 )
 """Keys whose values may be faster or slower than one another."""
 SAVERS = ("cross_entropy", "checkpointing", "activation_offload", "allocator")
@@ -57,6 +57,7 @@ class Candidate:
     channels_last: bool
     allocator: str
     cross_entropy: str = "full"
+    expanded_heads: bool = False
     activation_offload: bool = False
     optimizer_in_backward: bool = False
     optimizer_offload: str = "none"
@@ -125,6 +126,9 @@ def values(
         "tensor_degree": (None, *splits) if splits else (base.tensor_degree,),
         "batch": tuple(batches(base, workload, 1)),
         "attention": ("sdpa", "eager") if profile.kernels and not engine else ("sdpa",),
+        "expanded_heads": (
+            (False, True) if may_expand(profile, base, workload, record) else (base.expanded_heads,)
+        ),
         "channels_last": (False, True) if convolves_images(profile, workload.inputs) else (False,),
         "optimizer": ("adamw", "adamw-8bit", "adafactor") if trains else (base.optimizer,),
         "optimizer_in_backward": (False,),
@@ -192,6 +196,16 @@ def _checkpointings(blocks: int) -> tuple[str, ...]:
     if blocks < 1:
         return ("none",)
     return ("none", *(f"every-{k}" for k in reversed(_EVERY) if k < blocks), "full")
+
+
+def may_expand(profile: Profile, base: FullSettings, workload: Workload, record: GpuRecord) -> bool:
+    """Return whether attention runs by torch's math kernel, as grouped heads do without flash.
+
+    CUDA's memory-efficient kernel takes them once keys and values are repeated for each query
+    head (``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp``).
+    """
+    grouped = profile.kernels.get("math", 0) > 0 and not base.expanded_heads
+    return grouped and workload.trains and record.vendor == "NVIDIA"
 
 
 def convolves_images(profile: Profile, inputs: Inputs) -> bool:
@@ -292,7 +306,7 @@ class Space:
         for chosen in product(*lists.values()):
             named = dict(zip(lists, chosen, strict=True))
             largest = max(self._effects(named), default=Effect.SAME)
-            if largest is effect_ and _goes_together(named):
+            if largest is effect_ and self._allows(named):
                 first = {key: self.open[key][0] for key in SAVERS}
                 yield self._points(named | first, self._pairs(named))
 
@@ -394,7 +408,12 @@ class Space:
         named = {key: getattr(point, key) for key in self.open}
         known = all(value in self.open[key] for key, value in named.items())
         moves = not point.activation_offload or point.checkpointing not in _MOVES_NOTHING
-        return known and moves and _goes_together(named) and pair in self._pairs(named)
+        return known and moves and self._allows(named) and pair in self._pairs(named)
+
+    def _allows(self, named: Mapping[str, Any]) -> bool:
+        """Return whether values go together; attention that is written out repeats heads anyway."""
+        twice = named["attention"] != "sdpa" and named["expanded_heads"]
+        return not (twice and len(self.open["expanded_heads"]) > 1) and _goes_together(named)
 
     def placed(self, point: Candidate) -> Candidate:
         """Return a point with its own surprise and effect."""

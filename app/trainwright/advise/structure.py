@@ -14,7 +14,8 @@ def structure(candidate: Candidate, *, alone: bool | None = None) -> tuple[objec
     traced = "selective" if candidate.checkpointing == "selective" else "derived"
     single = candidate.micro_batch == 1 if alone is None else alone
     return (
-        *(candidate.precision, candidate.attention, candidate.channels_last, traced),
+        *(candidate.precision, candidate.attention, candidate.expanded_heads),
+        *(candidate.channels_last, traced),
         *(single, traced_as(candidate.optimizer), candidate.strategy in SHARDED),
         *(candidate.cross_entropy, candidate.optimizer_in_backward),
     )
@@ -30,7 +31,7 @@ def by_structure(group: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
 def structure_of(settings: FullSettings) -> tuple[object, ...]:
     """Return the same of a plan's own settings."""
     return (
-        *(settings.precision, settings.attention, settings.channels_last),
+        *(settings.precision, settings.attention, settings.expanded_heads, settings.channels_last),
         "selective" if settings.checkpointing == "selective" else "derived",
         *(settings.micro_batch == 1, traced_as(settings.optimizer), settings.shards),
         *(settings.cross_entropy, settings.optimizer_in_backward),

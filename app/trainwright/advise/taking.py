@@ -15,6 +15,7 @@ _ALWAYS = ("precision", "strategy", "attention", "channels_last", "allocator", "
 _TRAINING = ("micro_batch", "accumulation", "checkpointing", "optimizer", "compile")
 _UNUSUAL = {
     "cross_entropy": "full",
+    "expanded_heads": False,
     "activation_offload": False,
     "optimizer_in_backward": False,
     "optimizer_offload": "none",

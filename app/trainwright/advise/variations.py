@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trainwright.advise.space import convolves_images
+from trainwright.advise.space import convolves_images, may_expand
 from trainwright.estimate.input.pipeline import BITS_PER_PIXEL, RESIZED
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts, splits_of
@@ -36,7 +36,7 @@ def variations(plan: Plan, facts: Facts, report: Report) -> Iterator[Variation]:
     """Yield other settings that a person may want to try; some of them the plan may refuse."""
     of_task = _training if plan.workload.trains else _serving
     yield from of_task(plan, facts, report)
-    yield from _kernels(facts)
+    yield from _kernels(plan, facts)
     limit = power_limit(facts)
     if limit and not plan.machine.fixed and len(plan.machine.gpus) == 1:
         yield _setting("power", {"machine.gpus[0].power_limit_w": limit}, limit=limit)
@@ -131,7 +131,7 @@ def _serving(plan: Plan, facts: Facts, report: Report) -> Iterator[Variation]:
         yield _setting("kv-cache", {"settings.kv_cache": "fp8"}, value="fp8")
 
 
-def _kernels(facts: Facts) -> Iterator[Variation]:
+def _kernels(plan: Plan, facts: Facts) -> Iterator[Variation]:
     """Yield what makes other kernels of the same work; engines have their own."""
     settings = facts.settings
     if settings.engine != "transformers":
@@ -141,6 +141,8 @@ def _kernels(facts: Facts) -> Iterator[Variation]:
         yield _setting("precision", {"settings.precision": "tf32"}, value="tf32")
     if settings.attention == "eager" and facts.profile.kernels:
         yield _setting("attention", {"settings.attention": "sdpa"}, value="sdpa")
+    if may_expand(facts.profile, settings, plan.workload, facts.machine.gpu.record):
+        yield _setting("expanded-heads", {"settings.expanded_heads": True})
     if not settings.compile:
         yield _setting("compile", {"settings.compile": True})
     if not settings.channels_last and convolves_images(facts.profile, facts.inputs):

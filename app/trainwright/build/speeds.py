@@ -241,7 +241,8 @@ class Speeds:
     def _found(self, plan: Plan, facts: Facts, settings: FullSettings) -> Profile | None:
         """Return a profile as the sources do; cards alike share it."""
         key = (
-            *(settings.precision, settings.attention, settings.channels_last),
+            *(settings.precision, settings.attention, settings.expanded_heads),
+            settings.channels_last,
             *(settings.checkpointing == "selective", settings.micro_batch == 1),
             *(settings.update, settings.cross_entropy, settings.optimizer_in_backward),
             settings.shards,  # these compute in 16 bits without autocast

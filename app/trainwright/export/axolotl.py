@@ -58,6 +58,7 @@ def _replaced(plan: Plan) -> Replacements:
         "cross_entropy": {"tiled": "chunked"},
         "persistent_workers": {True: False},
         "channels_last": {True: False},
+        "expanded_heads": {True: False},
         "allocator": {"expandable": "native"},
     }
     if not plan.workload.adapts:

@@ -221,7 +221,7 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "config": FOLDER,
         "weights": None,
         "dtype": weights_dtype(plan, settings),
-        "attention": ATTENTION[settings.attention],
+        "attention": _attention(settings),
         "quantization": carried(settings, REPLACED, "quantization"),
         "double_quantization": settings.double_quantization,
         "kbit_preparation": settings.kbit_preparation,
@@ -241,6 +241,11 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "sequence_length": workload.inputs.sequence_length or model.sequence_length or 1024,
         "packed": workload.inputs.batching == "packed",
     }
+
+
+def _attention(settings: FullSettings) -> str:
+    expanded = settings.attention == "sdpa" and settings.expanded_heads
+    return "sdpa_expanded" if expanded else ATTENTION[settings.attention]
 
 
 def weights_dtype(plan: Plan, settings: FullSettings) -> str:

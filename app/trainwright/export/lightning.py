@@ -80,6 +80,7 @@ def _replaced(settings: FullSettings) -> Replacements:
         "checkpointing": {"selective": "full", **{f"every-{k}": "full" for k in range(2, 100)}},
         "activation_offload": {True: False},
         "channels_last": {True: False},
+        "expanded_heads": {True: False},
         "allocator": {"expandable": "native"},
     }
 

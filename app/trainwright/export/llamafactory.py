@@ -33,6 +33,7 @@ REPLACED: Replacements = {
     "adapter_dtype": {"weights": "fp32"},
     "input_gradients": {True: False},
     "channels_last": {True: False},
+    "expanded_heads": {True: False},
     "allocator": {"expandable": "native"},
 }
 NEWER = ("activation_checkpointing", "activation_checkpointing_kwargs", "train_sampling_strategy")

@@ -33,7 +33,6 @@ LOOP: Mapping[str, Any] = {
     "recipe": None,
     "scores_upcast": "upcast",
     "loss_in_model": False,
-    "expanded_heads": False,
     "separate_experts": False,
     "position_tables": False,
     "reentrant": False,

@@ -195,8 +195,9 @@ _CARRIED = (
     *("precision", "quantization", "checkpointing", "double_quantization", "kbit_preparation"),
     *("adapter_dtype", "input_gradients", "optimizer", "optimizer_implementation", "momentum"),
     *("activation_offload", "cross_entropy", "optimizer_in_backward", "optimizer_offload"),
-    *("attention", "compile", "channels_last", "allocator", "strategy", "reshard_after_forward"),
-    *("shard_degree", "tensor_degree", "pipeline_stages", "shard_offload"),
+    *("attention", "expanded_heads", "compile", "channels_last", "allocator", "strategy"),
+    *("reshard_after_forward", "shard_degree", "tensor_degree", "pipeline_stages"),
+    "shard_offload",
 )
 """Settings that the exported programs read."""
 

@@ -37,6 +37,7 @@ REPLACED: Replacements = {
     "attention": {"eager": "sdpa", "flash": "sdpa"},
     "activation_offload": {True: False},
     "channels_last": {True: False},
+    "expanded_heads": {True: False},
 }  # fmt: skip
 DTYPES = {"fp32": ("float32", "float32"), "bf16": ("bfloat16", "bfloat16")}
 """Precision -> ``training.dtype`` and ``mixed_precision_param``, where that is not bf16 over

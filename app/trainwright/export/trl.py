@@ -125,6 +125,7 @@ def _replaced(plan: Plan, settings: FullSettings) -> Replacements:
         "adapter_dtype": {"fp32": own_adapters, "weights": own_adapters},
         "input_gradients": {not own_gradients: own_gradients},
         "channels_last": {True: False},
+        "expanded_heads": {True: False},
         "allocator": {"expandable": "native"},
         "quantization": {"int4": "nf4", "fp8": "int8", "fp4": "nf4"},
     }

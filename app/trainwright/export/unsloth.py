@@ -106,6 +106,7 @@ def _replaced(settings: FullSettings) -> Replacements:
         "double_quantization": {False: True} if in_4_bits else {},
         "compile": {True: False},
         "channels_last": {True: False},
+        "expanded_heads": {True: False},
         "allocator": {"expandable": "native"},
     }
 

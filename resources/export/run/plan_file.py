@@ -88,6 +88,8 @@ class Settings:
     optimizer_offload: Literal["none", "cpu"]
     """cpu: state and step on the CPU, by torchao's CPUOffloadOptimizer."""
     attention: Literal["eager", "sdpa", "flash"]
+    expanded_heads: bool
+    """Of sdpa: whether keys and values are repeated for each query head."""
     cross_entropy: Literal["full", "chunked"]
     """chunked: the scores of all tokens are never there at once."""
     compile: bool

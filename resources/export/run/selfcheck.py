@@ -139,6 +139,8 @@ def _attention(plan: Plan, model: nn.Module) -> Fact:
         return "attention", wanted, "flash kernel alone" if flash else "any kernel", flash
     if found is None:
         return "attention", wanted, "as the model has it", True
+    if plan.settings.expanded_heads and wanted == "sdpa":
+        return "attention", "sdpa, heads repeated", found, found == "sdpa_expanded"
     return "attention", wanted, found, found == wanted
 
 

@@ -4,11 +4,18 @@ import argparse
 from typing import Any
 
 import torch
-from hf_models import Weights, build_transformer
+from hf_models import EXPANDED, Weights, build_transformer
 from networks import frozen_dtype
 from plan_file import Plan
 from strict import InputError
 from tuning import tuned
+
+
+def _implementation(plan: Plan) -> str:
+    """Return transformers' name of the attention; flash is torch's own kernel, and no other."""
+    if plan.settings.attention == "sdpa" and plan.settings.expanded_heads:
+        return EXPANDED
+    return "eager" if plan.settings.attention == "eager" else "sdpa"
 
 
 def transformer(plan: Plan, options: argparse.Namespace, config: Any) -> Any:
@@ -32,8 +39,7 @@ def transformer(plan: Plan, options: argparse.Namespace, config: Any) -> Any:
     weights = Weights(
         plan.model.weights,
         torch.float32 if plan.task in ("pretrain", "full") else frozen_dtype(plan),
-        # The flash kernel that torch itself has: the run allows no other.
-        "eager" if plan.settings.attention == "eager" else "sdpa",
+        _implementation(plan),
         plan.settings.quantization,
         plan.settings.double_quantization,
         plan.settings.kbit_preparation,

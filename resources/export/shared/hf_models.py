@@ -1,10 +1,15 @@
 """Models of transformers: by configuration or with weights, quantized and adapted as asked."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from strict import InputError
+
+EXPANDED = "sdpa_expanded"
+"""SDPA with a key and a value for each query head: torch's memory-efficient kernel takes no
+grouped heads, and transformers repeats them only where a batch has a mask."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,8 @@ def build_transformer(config: Any, weights: Weights) -> Any:
     """Return the model; a cache of keys and values would only cost memory in training."""
     config.use_cache = False
     kind = model_class(config)
+    if weights.attention == EXPANDED:
+        _register_expanded()
     options = {"dtype": weights.dtype, "attn_implementation": weights.attention}
     if weights.where is None:
         return kind.from_config(config, **options)
@@ -85,6 +92,24 @@ def build_transformer(config: Any, weights: Weights) -> Any:
     model = kind.from_pretrained(weights.where, **options)
     model.config.use_cache = False
     return prepared(model, weights)
+
+
+def _register_expanded() -> None:
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
+
+    AttentionInterface.register(EXPANDED, _expanded_attention)
+    AttentionMaskInterface.register(EXPANDED, sdpa_mask)
+
+
+def _expanded_attention(module: Any, query: Any, key: Any, value: Any, mask: Any, **options: Any):
+    """Attend as sdpa does; the module that it sees has no groups of heads."""
+    from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
+
+    groups = query.shape[1] // key.shape[1]
+    ungrouped = SimpleNamespace(is_causal=getattr(module, "is_causal", True))
+    key, value = repeat_kv(key, groups), repeat_kv(value, groups)
+    return sdpa_attention_forward(ungrouped, query, key, value, mask, **options)
 
 
 def prepared(model: Any, weights: Weights) -> Any:

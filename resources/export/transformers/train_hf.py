@@ -36,7 +36,8 @@ class ScriptArgs:
     weights: str | None
     """Folder or hub id of pretrained weights; null starts from random ones."""
     dtype: Literal["float32", "bfloat16", "float16"]
-    attention: Literal["eager", "sdpa", "flash_attention_2"]
+    attention: Literal["eager", "sdpa", "sdpa_expanded", "flash_attention_2"]
+    """sdpa_expanded: SDPA with keys and values repeated for each query head."""
     quantization: Literal["none", "int8", "nf4", "fp4"]
     """Of the frozen weights under LoRA."""
     double_quantization: bool

@@ -64,6 +64,23 @@ def test_a_gpu_without_fused_attention_is_said_to_have_none(make_case: Any) -> N
     assert "falls back" not in said
 
 
+def test_heads_are_repeated_where_only_the_math_kernel_takes_them_grouped(make_case: Any) -> None:
+    """As Volta and Turing do, which have no flash attention."""
+    case = make_case("t4", NARROW)
+    find = case.sources.find
+
+    def grouped(plan: Any, facts: Any, full: Any) -> Any:
+        if full.expanded_heads:
+            return replace(find(plan, facts, full), kernels={"efficient": 2})
+        slower = full.model_copy(update={"attention": "eager"})
+        return replace(find(plan, facts, slower), kernels={"math": 2})
+
+    facts = replace(case.facts, profile=grouped(case.plan, case.facts, case.facts.settings))
+    advice = advise(case.plan, facts, sources=replace(case.sources, find=grouped))
+    assert reason(advice, "expanded_heads").because.values["cost"] > 0.3
+    assert make_it_fit(case.plan, advice).chosen["expanded_heads"].value is True
+
+
 def test_the_next_larger_batch_is_said_not_to_fit(make_case: Any) -> None:
     found = reason(advised(make_case(length=4096)), "micro_batch")
     assert found.because.id == "advise.micro.largest"

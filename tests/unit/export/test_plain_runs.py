@@ -32,7 +32,7 @@ OFFLOADED = (
     if find_spec("torchao")
     else r"needs torchao: pip install torchao"
 )
-SPLITS = {"2x4": (2, 4), "4x2": (4, 2), "1x8": (1, 8)}
+SPLITS = {"2x4": (2, 4), "4x2": (4, 2), "1x8": (1, 8), "repeated heads": (2, 4)}
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def runs(folder: Path, ragged: Path) -> dict[str, tuple[int, str]]:
             name,
             model={"where": "model without dropout"},
             batch={"micro": micro, "accumulation": rounds},
-            settings={"optimizer": "sgd"},
+            settings={"optimizer": "sgd", "expanded_heads": name == "repeated heads"},
             schedule=one_step | {"weight_decay": 0.0},
         )
         arguments[name] = ["--plan", plan, "--data", str(ragged), "--output", name]
@@ -92,6 +92,7 @@ def runs(folder: Path, ragged: Path) -> dict[str, tuple[int, str]]:
         "muon": {"optimizer": "muon"},
         "adafactor": {"optimizer": "adafactor"},
         "tf32": {"precision": "tf32"},
+        "repeated": {"expanded_heads": True},
         "fp16-mixed": {"precision": "fp16-mixed"},
     }
     within = variant(
@@ -166,7 +167,7 @@ def test_trained_model_is_written_as_its_library_reads_it(runs: object, folder: 
     assert {"config.json", "model.safetensors"} <= names
 
 
-@pytest.mark.parametrize("split", ["4x2", "1x8"])
+@pytest.mark.parametrize("split", ["4x2", "1x8", "repeated heads"])
 def test_splits_of_a_ragged_batch_agree(
     runs: dict[str, tuple[int, str]], folder: Path, split: str
 ) -> None:
@@ -201,7 +202,16 @@ def test_adapters_alone_are_trained_saved_and_resumed(
 
 @pytest.mark.parametrize(
     "name",
-    ["bf16-mixed", "bf16", "fp16-mixed", "selective", "muon", "adafactor", "in-backward"],
+    [
+        "bf16-mixed",
+        "bf16",
+        "fp16-mixed",
+        "selective",
+        "muon",
+        "adafactor",
+        "in-backward",
+        "repeated",
+    ],
 )
 def test_settings_are_in_force_by_the_selfcheck(
     runs: dict[str, tuple[int, str]], folder: Path, name: str

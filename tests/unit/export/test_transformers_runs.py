@@ -87,7 +87,12 @@ def test_transformers_refuses_a_misspelt_key(parse: Any, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("task", ["pretrain", "lora", "prompt"])
 def test_the_trainer_trains(tmp_path: Path, task: str) -> None:
-    chosen = settings(precision="bf16-mixed", checkpointing="every-2", learning_rate=1e-2)
+    chosen = settings(
+        precision="bf16-mixed",
+        checkpointing="every-2",
+        learning_rate=1e-2,
+        expanded_heads=task == "lora",
+    )
     folder = put(tmp_path / "내 실험", "transformers", llama(tmp_path / "m", task), chosen)
     path = folder / "training_args.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"logging_steps": 1}))
