@@ -1,5 +1,6 @@
 """The chosen settings against the best of the whole space: regret, and the expert's word."""
 
+from itertools import groupby
 from math import inf
 
 import pytest
@@ -10,6 +11,7 @@ from trainwright.advise.choose import STORED
 from trainwright.advise.search import Search
 from trainwright.advise.walk import Timed
 from trainwright.plan.evaluate import Facts, resolve
+from trainwright.plan.report import HEADROOM
 from trainwright.plan.schema import Plan
 from trainwright.workload.settings import Effect
 
@@ -29,9 +31,8 @@ def planned(one):
     })  # fmt: skip
 
 
-def everything(search):
+def everything(search, space):
     """Yield all points whose profile is at hand, whether they fit or not."""
-    space = search.obedient.space
     groups = (group for effect in Effect for group in space.roots(effect))
     waiting = [point for group in groups if search.compares(group) for point in group]
     while waiting:
@@ -42,20 +43,32 @@ def everything(search):
 
 
 def best_of_all(plan, facts):
-    """(effect, seconds) of the best that fits: every point is timed, in order of worth replayed.
+    """(effect, seconds) of what changes the training least: the fastest with headroom, else the
+    leanest.
 
-    Only what a lower bound of its memory rules out is not replayed.
+    Every point is timed, and in order of worth replayed. Only what a lower bound of its memory
+    rules out is not replayed. Whole copies that fit go before shares that are only faster.
     """
     search = Search(plan, facts, STORED)
-    points = {effect: [] for effect in Effect}
-    for point in everything(search):
-        points[point.effect].append(point)
-    for effect in Effect:
-        timed = [(search.seconds(point) or inf, point) for point in points[effect]]
-        may = [Timed(point, seconds) for seconds, point in timed if search.may_fit(point)]
-        for found, _ in search.confirmed(sorted(may, key=lambda one: one.rank)):
-            return effect, found.seconds
+    points = everything(search, search.preferred.space)
+    timed = sorted((Timed(one, search.seconds(one) or inf) for one in points), key=rank)
+    for (effect, _), alike in groupby(timed, key=lambda one: one.candidate.departs):
+        alike = [*alike]
+        roomy = [one for one in alike if search.may_fit(one.candidate, spare=HEADROOM)]
+        for found, report in search.confirmed(roomy):
+            if report.roomy:
+                return effect, found.seconds
+        if tight := [*search.confirmed(alike)]:
+            return effect, min(tight, key=used)[0].seconds
     return None, inf
+
+
+def rank(timed):
+    return timed.rank
+
+
+def used(found):
+    return found[1].memory.device_used_p95.value
 
 
 @pytest.mark.slow
