@@ -91,7 +91,9 @@ def test_a_preset_is_the_model_that_its_library_has(id: str, task: str) -> None:
     if isinstance(shipped, Pending):
         pytest.skip("does not ship traced")
     (kind, name), *_ = preset.model().items()
-    plans = [plan_of(model, task, inputs=inputs) for model in ({"preset": id}, {kind: name})]
+    own = {"quantization": preset.packed} if task == "infer" and preset.packed else {}
+    plans = [plan_of({"preset": id}, task, inputs=inputs),
+             plan_of({kind: name}, task, inputs=inputs, **own)]  # fmt: skip
     compared(f"{id} {task} by {kind}", *(evaluate(plan, answered(plan)) for plan in plans))
 
 
