@@ -371,3 +371,39 @@ def test_a_part_of_the_models_blocks_may_be_wrapped(tmp_path: Path) -> None:
     )
     review = reviewed(tmp_path, {"a.yaml": own}, "h100-sxm-80gb", 2)
     assert "wrap-absent" not in {one.rule for one in review.findings}
+
+
+TUNE = """\
+model:
+  _component_: torchtune.models.llama3_1.lora_llama3_1_8b
+  quantize_base: true
+tokenizer: {_component_: torchtune.models.llama3.llama3_tokenizer, path: t, max_seq_len: 512}
+checkpointer: {_component_: torchtune.training.FullModelHFCheckpointer}
+batch_size: 1
+max_seq_length: 512
+seed: 1
+"""
+
+
+def test_a_recipe_without_an_optimizer_is_not_taken_for_a_training(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        reviewed(tmp_path, {"eval.yaml": TUNE + "tasks: [mmlu]\n"}, "rtx-4090", 1)
+    assert refused.value.message.id == "review.trains-nothing"
+
+
+def test_a_quantized_base_and_a_teacher_of_torchtune_are_seen(tmp_path: Path) -> None:
+    more = "optimizer: {_component_: torch.optim.AdamW}\nteacher_model: {_component_: x}\n"
+    review = reviewed(tmp_path, {"kd.yaml": TUNE + more}, "rtx-4090", 1)
+    assert review.planned.plan is not None
+    assert review.planned.plan.workload.task == "qlora"
+    assert [one.id for one in review.planned.not_planned] == ["review.not-planned.keys"]
+
+
+def test_accelerate_without_a_distribution_starts_one_process(tmp_path: Path) -> None:
+    own = FOUR_COMPUTERS.replace("DEEPSPEED", "'NO'").replace("num_machines: 4", "num_machines: 1")
+    own = own.replace(
+        "deepspeed_config: {deepspeed_multinode_launcher: standard, zero_stage: 3}\n", ""
+    )
+    review = reviewed(tmp_path, {"a.yaml": own, "s.yaml": LORA_8B}, "rtx-4090", 1)
+    assert not {"processes", "sharded-alone"} & {one.rule for one in review.findings}
+    assert not [a for a in review.planned.asked if a.key == "machine.gpus[0].count"]
