@@ -407,3 +407,11 @@ def test_accelerate_without_a_distribution_starts_one_process(tmp_path: Path) ->
     review = reviewed(tmp_path, {"a.yaml": own, "s.yaml": LORA_8B}, "rtx-4090", 1)
     assert not {"processes", "sharded-alone"} & {one.rule for one in review.findings}
     assert not [a for a in review.planned.asked if a.key == "machine.gpus[0].count"]
+
+
+def test_the_file_that_axolotl_ships_for_offloading_takes_any_optimizer(tmp_path: Path) -> None:
+    shipped = "deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json"
+    own = AXOLOTL_FSDP.replace("fsdp_config: {reshard_after_forward: true}", shipped)
+    own = own.replace("load_in_8bit: true\n", "") + "optimizer: adamw_torch_8bit\n"
+    review = reviewed(tmp_path, {"a.yaml": own}, "rtx-4090", 2)
+    assert "offload-optimizer" not in {one.rule for one in review.findings}

@@ -146,7 +146,10 @@ SHIPPED: Mapping[str, Mapping[str, Any]] = {
     "deepspeed_configs/zero3.json": _shipped(3),
     "deepspeed_configs/zero3_bf16.json": _shipped(3),
     "deepspeed_configs/zero3_bf16_cpuoffload_params.json": _shipped(3, "param"),
-    "deepspeed_configs/zero3_bf16_cpuoffload_all.json": _shipped(3, "optimizer", "param"),
+    "deepspeed_configs/zero3_bf16_cpuoffload_all.json": {
+        **_shipped(3, "optimizer", "param"),
+        "zero_force_ds_cpu_optimizer": False,
+    },
     "examples/deepspeed/ds_z0_config.json": _shipped(0),
     "examples/deepspeed/ds_z2_config.json": _shipped(2),
     "examples/deepspeed/ds_z2_offload_config.json": _shipped(2, "optimizer"),
