@@ -37,7 +37,22 @@ CLASSES: dict[str, tuple[str, ...]] = {
     "trl-rloo": (HF, "trl/trainer/base_config.py:_BaseConfig",
                  "trl/trainer/rloo_config.py:RLOOConfig", "trl/scripts/rloo.py:RLOOScriptArguments",
                  "trl/scripts/utils.py:ScriptArguments", "trl/trainer/model_config.py:ModelConfig"),
-    "axolotl": ("axolotl/utils/schemas/config.py:AxolotlInputConfig",),
+    "axolotl": (
+        "axolotl/utils/schemas/config.py:AxolotlInputConfig",
+        # What its plug-ins add, where they are listed in the file.
+        *(
+            f"axolotl/integrations/{plugin}/args.py:{arguments}"
+            for plugin, arguments in {
+                **{"cut_cross_entropy": "CutCrossEntropyArgs", "liger": "LigerArgs"},
+                **{"kernels": "KernelsArgs", "expert_parallel": "ExpertParallelArgs"},
+                **{"diffusion": "DiffusionArgs", "kd": "KDArgs", "swanlab": "SwanLabConfig"},
+                **{"llm_compressor": "LLMCompressorArgs", "lm_eval": "LMEvalArgs"},
+                **{"spectrum": "SpectrumArgs", "densemixer": "DenseMixerArgs"},
+                **{"grokfast": "GrokfastArgs", "mora": "MoraArgs", "nemo_gym": "NemoGymArgs"},
+                **{"hatchery": "HatcheryArgs"},
+            }.items()
+        ),
+    ),
     "llamafactory": (
         HF,
         "llamafactory/hparams/model_args.py:ModelArguments",
@@ -77,8 +92,9 @@ def main(folders: list[Path]) -> None:
         for each in classes:
             path, _, wanted = each.partition(":")
             add(found, name, path, folders)
+            plugin = "/integrations/" in path  # its defaults hold only where it is listed
             for key, default in fields(located(path, folders), wanted, folders):
-                put(found[name], f"{section}.{key}" if section else key, default)
+                put(found[name], f"{section}.{key}" if section else key, ... if plugin else default)
     for kind, path in SUBSCRIPTS.items():
         for section, key in re.findall(r'(\w+_config)\["(\w+)"\]', text(path, folders)):
             put(found[kind], f"{section}.{key}", ...)

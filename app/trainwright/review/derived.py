@@ -23,6 +23,9 @@ def says_processes(facts: Facts) -> bool:
 def processes(facts: Facts) -> int:
     """Return the GPUs of all nodes that the files start a process on; 1 where none says it."""
     nodes = facts.value("nodes", 1)
+    launched = facts.first("strategy")
+    if launched is not None and (launched.kind, launched.value) == ("accelerate", "single"):
+        return 1  # distributed_type: "NO" starts one process, whatever num_processes says
     if (total := facts.first("processes")) is not None:
         return int(total.value)
     if (devices := facts.first("devices")) is not None:

@@ -167,7 +167,7 @@ def _if_known(path: Path) -> tuple[Source, ...]:
     try:
         return tuple(_read(str(path)))
     except UserError as error:
-        if error.message.id in ("review.unknown-kind", "review.no-calls"):
+        if error.message.id in ("review.unknown-kind", "review.no-calls", "review.trains-nothing"):
             return ()
         raise
 
@@ -276,13 +276,21 @@ def _lines(text: str, spans: Mapping[Place, Span]) -> dict[Place, int]:
     return lines
 
 
+_OF_OTHER_RECIPES = frozenset({"tasks", "prompt", "max_new_tokens", "quantizer"})
+"""Keys of torchtune's recipes that evaluate, generate and quantize."""
+
+
 def kind_of(data: Mapping[str, Any], name: str) -> Kind:
     """Return the kind whose keys the data have most of.
 
     Raises:
-        UserError: there is none.
+        UserError: there is none, or nothing is trained in it.
     """
     keys = {".".join(map(str, place)) for place in _places(data)}
+    if any(str(part.get("_component_")).startswith("torchtune.") for part in _sections(data)):
+        if "optimizer" not in data and data.keys() & _OF_OTHER_RECIPES:
+            raise UserError.of("review.trains-nothing", file=name, tool="torchtune")
+        return KINDS["torchtune"]
     best, most = None, 0.0
     for kind in KINDS.values():
         marks = len(keys & kind.marks)
@@ -304,6 +312,10 @@ def kind_of(data: Mapping[str, Any], name: str) -> Kind:
     if best.name == "peft" and str(data.get("peft_type", OF_PLANS[0])).upper() not in OF_PLANS:
         return KINDS["peft-other"]
     return best
+
+
+def _sections(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    return (part for part in data.values() if isinstance(part, dict))
 
 
 def _places(data: Mapping[str, Any], above: Place = ()) -> Iterator[Place]:

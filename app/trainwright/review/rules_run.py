@@ -212,7 +212,8 @@ def _quantized(case: Case) -> Iterator[Finding]:
         yield found("quantized-zero3", "error", fact, key=fact.key)
     elif strategy(facts) in SHARDED and str(facts.value("storage_dtype", "")).endswith("uint8"):
         yield found("quantized-storage", "error", case.given("storage_dtype"))
-    elif strategy(facts) in SHARDED and fact.value == "int8":
+    elif strategy(facts) in SHARDED and fact.value == "int8" and not case.has("axolotl"):
+        # monkeypatch/fsdp2_qlora.py of axolotl 0.19 has FSDP shard them.
         yield found("int8-sharded", "error", fact, key=fact.key)
 
 
@@ -264,7 +265,9 @@ def _recomputing(case: Case) -> Iterator[Finding]:
     reentrant = case.given("reentrant")
     if reentrant is not None and reentrant.value:
         changes = case.rewriting(reentrant, False)
-        rule = "reentrant-frozen" if task(facts) in ("lora", "qlora") else "reentrant"
+        # axolotl has the inputs need gradients, ``loaders/adapter.py``.
+        frozen = task(facts) in ("lora", "qlora") and not case.has("axolotl")
+        rule = "reentrant-frozen" if frozen else "reentrant"
         yield found(rule, "risk", reentrant, changes)
 
 
@@ -280,6 +283,7 @@ def _offload(case: Case) -> Iterator[Finding]:
         and update not in (None, "adamw")
         and case.given("optimizer")
         and case.given("deepspeed_optimizer") is None  # DeepSpeed's file makes its own
+        and facts.value("any_optimizer") is not True
     ):
         yield found("offload-optimizer", "error", case.given("optimizer"), optimizer=str(update))
     stage = strategy(facts)
@@ -319,8 +323,8 @@ def _loader(case: Case) -> Iterator[Finding]:
 def _padding(case: Case) -> Iterator[Finding]:
     facts = case.facts
     packing = case.given("packing")
-    # axolotl's packing keeps samples apart with any attention but the eager one.
-    apart = ("flash", "sdpa") if case.has("axolotl") else ("flash",)
+    # axolotl's packing keeps samples apart with any attention that the file names.
+    apart = ("flash", "sdpa", "eager") if case.has("axolotl") else ("flash",)
     packs = packing is not None and packing.value and facts.value("attention") not in apart
     if packs and case.has("trl-sft", "axolotl"):
         yield found("packing-mixes", "risk", packing)

@@ -111,7 +111,7 @@ FAULTS: list[tuple[str, Files | str, str, int]] = [
      "rtx-4090", 1),
     ("value-unknown", {"l.yaml": LIGHTNING.replace("devices: 2", "devices: []")}, "rtx-4090", 1),
     ("ddp-alone", {"l.yaml": LIGHTNING.replace("devices: 2", "devices: 1")}, "rtx-4090", 1),
-    ("packing-mixes", {"a.yml": AXOLOTL.replace("flash_attention", "eager_attention")},
+    ("packing-mixes", {"a.yml": AXOLOTL.replace("flash_attention: true", "debug: true")},
      "rtx-4090", 1),
     ("fp16-model", {"a.yml": AXOLOTL.replace("meta-llama/Llama-3.2-1B", "google/gemma-2-2b")
                     .replace("bf16: auto", "fp16: true").replace("flash_attention: true\n", "")},

@@ -319,3 +319,99 @@ def test_a_command_of_no_tool_that_is_known_is_no_missing_file(line: str) -> Non
     with pytest.raises(UserError) as refused:
         sources([line])
     assert refused.value.message.id == "review.unknown-kind"
+
+
+AXOLOTL_FSDP = """\
+base_model: Qwen/Qwen2.5-7B
+adapter: lora
+load_in_8bit: true
+micro_batch_size: 1
+sequence_len: 1024
+sample_packing: true
+attn_implementation: flex_attention
+gradient_checkpointing: true
+gradient_checkpointing_kwargs: {use_reentrant: true}
+fsdp_config: {reshard_after_forward: true}
+device_map: {"": 0}
+"""
+
+
+def test_what_axolotl_does_by_itself_is_no_error_of_its_file(tmp_path: Path) -> None:
+    """It shards 8 bits, packs with any attention it is told, and prepares inputs of adapters."""
+    plugins = "plugins: [axolotl.integrations.liger.LigerPlugin]\nliger_rms_norm_gated: true\n"
+    own = AXOLOTL_FSDP + plugins + "batch_size: 4\n"
+    review = reviewed(tmp_path, {"a.yaml": own}, "rtx-4090", 2)
+    wrong = {"int8-sharded", "packing-mixes", "reentrant-frozen", "key-ignored", "value-unknown"}
+    assert not wrong & {one.rule for one in review.findings}
+    assert not [one for one in review.findings if one.level == "error" and one.rule != "memory"]
+
+
+def test_axolotls_keys_that_change_memory_are_named_as_not_planned(tmp_path: Path) -> None:
+    keys = "quantize_moe_experts: true\nexpert_parallel_size: 4\nlora_mlp_kernel: false\n"
+    found = reviewed(tmp_path, {"a.yaml": AXOLOTL_FSDP + keys}, "rtx-4090", 2).planned
+    said = [one for one in found.not_planned if one.id == "review.not-planned.keys"]
+    assert said[0].values["keys"] == ["quantize_moe_experts", "expert_parallel_size"]
+
+
+@pytest.mark.parametrize(("forces", "errors"), [("true", 1), ("false", 0)])
+def test_deepspeed_that_is_told_to_take_any_optimizer_takes_it(
+    tmp_path: Path, forces: str, errors: int
+) -> None:
+    zero = f"""{{"zero_optimization": {{"stage": 2, "offload_optimizer":
+        {{"device": "cpu"}}}}, "zero_force_ds_cpu_optimizer": {forces}}}"""
+    own = AXOLOTL_FSDP.replace("fsdp_config: {reshard_after_forward: true}", "deepspeed: z.json")
+    files = {"a.yaml": own + "optimizer: adamw_bnb_8bit\n", "z.json": zero}
+    review = reviewed(tmp_path, files, "rtx-4090", 2)
+    assert [one.rule for one in review.findings].count("offload-optimizer") == errors
+
+
+def test_a_part_of_the_models_blocks_may_be_wrapped(tmp_path: Path) -> None:
+    own = AXOLOTL_FSDP.replace("Qwen/Qwen2.5-7B", "mistralai/Mixtral-8x7B-v0.1").replace(
+        "forward: true", "forward: true, transformer_layer_cls_to_wrap: MixtralSparseMoeBlock"
+    )
+    review = reviewed(tmp_path, {"a.yaml": own}, "h100-sxm-80gb", 2)
+    assert "wrap-absent" not in {one.rule for one in review.findings}
+
+
+TUNE = """\
+model:
+  _component_: torchtune.models.llama3_1.lora_llama3_1_8b
+  quantize_base: true
+tokenizer: {_component_: torchtune.models.llama3.llama3_tokenizer, path: t, max_seq_len: 512}
+checkpointer: {_component_: torchtune.training.FullModelHFCheckpointer}
+batch_size: 1
+max_seq_length: 512
+seed: 1
+"""
+
+
+def test_a_recipe_without_an_optimizer_is_not_taken_for_a_training(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        reviewed(tmp_path, {"eval.yaml": TUNE + "tasks: [mmlu]\n"}, "rtx-4090", 1)
+    assert refused.value.message.id == "review.trains-nothing"
+
+
+def test_a_quantized_base_and_a_teacher_of_torchtune_are_seen(tmp_path: Path) -> None:
+    more = "optimizer: {_component_: torch.optim.AdamW}\nteacher_model: {_component_: x}\n"
+    review = reviewed(tmp_path, {"kd.yaml": TUNE + more}, "rtx-4090", 1)
+    assert review.planned.plan is not None
+    assert review.planned.plan.workload.task == "qlora"
+    assert [one.id for one in review.planned.not_planned] == ["review.not-planned.keys"]
+
+
+def test_accelerate_without_a_distribution_starts_one_process(tmp_path: Path) -> None:
+    own = FOUR_COMPUTERS.replace("DEEPSPEED", "'NO'").replace("num_machines: 4", "num_machines: 1")
+    own = own.replace(
+        "deepspeed_config: {deepspeed_multinode_launcher: standard, zero_stage: 3}\n", ""
+    )
+    review = reviewed(tmp_path, {"a.yaml": own, "s.yaml": LORA_8B}, "rtx-4090", 1)
+    assert not {"processes", "sharded-alone"} & {one.rule for one in review.findings}
+    assert not [a for a in review.planned.asked if a.key == "machine.gpus[0].count"]
+
+
+def test_the_file_that_axolotl_ships_for_offloading_takes_any_optimizer(tmp_path: Path) -> None:
+    shipped = "deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json"
+    own = AXOLOTL_FSDP.replace("fsdp_config: {reshard_after_forward: true}", shipped)
+    own = own.replace("load_in_8bit: true\n", "") + "optimizer: adamw_torch_8bit\n"
+    review = reviewed(tmp_path, {"a.yaml": own}, "rtx-4090", 2)
+    assert "offload-optimizer" not in {one.rule for one in review.findings}

@@ -19,7 +19,7 @@ from trainwright.review.kinds.kind import (
     word,
 )
 
-WORDS = {"flash_attention_2": "flash", "sdpa": "sdpa", "eager": "eager"} | ATTENTION
+WORDS = ATTENTION | {"xformers": "sdpa", "flash_attention_4": "flash"}
 ADAPTERS = {"lora": "lora", "qlora": "qlora", "": "none", "none": "none", "llama-adapter": None}
 
 
@@ -35,10 +35,26 @@ def _bf16(value: object) -> str | None:
     return "bf16-mixed" if value == "auto" else where("bf16-mixed")(value)
 
 
+def _device_map(value: object) -> str | None:
+    """``{"": 0}`` puts the whole model on one GPU, as a run without the key does."""
+    return None if value == {"": 0} else word(value)
+
+
 def _loss_of_plugins(value: object) -> str | None:
     """``integrations/cut_cross_entropy/args.py``: on where its plugin is there."""
     names = value if isinstance(value, list) else []
     return "fused" if any("CutCrossEntropyPlugin" in str(name) for name in names) else None
+
+
+_UNPLANNED = (
+    *("quantize_moe_experts", "lora_target_parameters", "unfrozen_parameters", "gptq", "qat"),
+    *("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel", "tiled_mlp", "relora"),
+    *("lisa_n_layers", "model_quantization_config", "ple_cpu_offload", "process_reward_model"),
+    # Of its plug-ins, ``integrations/*/args.py``.
+    *("use_scattermoe", "use_sonicmoe", "use_kernels", "use_dsv4_kernels", "use_glm_dsa_kernels"),
+    *("liger_rms_norm_gated", "diffusion", "llmcompressor", "kd_trainer"),
+)
+"""Keys that change memory or time, and that no plan says."""
 
 
 AXOLOTL = Kind(
@@ -57,7 +73,6 @@ AXOLOTL = Kind(
         "group_by_length": key("grouping", truth),
         "micro_batch_size": key("micro_batch", at_least_one),
         "gradient_accumulation_steps": key("accumulation", at_least_one),
-        "batch_size": key("global_batch", whole),
         "optimizer": Key("optimizer", among(OPTIMIZERS), back(OPTIMIZERS)),
         "learning_rate": key("learning_rate", positive),
         "warmup_steps": key("warmup", real),
@@ -114,7 +129,7 @@ AXOLOTL = Kind(
         "tensor_parallel_size": key("tensor", whole),
         "sequence_parallel_degree": key("context_parallel", whole),
         "context_parallel_size": key("context_parallel", whole),
-        "device_map": Key("device_map", word),
+        "device_map": Key("device_map", _device_map),
         "liger_fused_linear_cross_entropy": Key("cross_entropy", where("fused")),
         "cut_cross_entropy": Key("cross_entropy", where("fused")),
         "plugins": Key("cross_entropy", _loss_of_plugins),
@@ -130,6 +145,9 @@ AXOLOTL = Kind(
         "eval_steps": Key("eval_steps", real),
         "save_steps": Key("save_steps", real),
         "load_best_model_at_end": Key("load_best", truth),
+        **{name: Key("unplanned", lambda value: bool(value) or None) for name in _UNPLANNED},
+        "expert_parallel_size": Key("unplanned", lambda value: int(value or 1) > 1 or None),
+        "reward_model": Key("objective", where("reward")),
     },
     marks=frozenset({"base_model", "sequence_len", "sample_packing", "micro_batch_size"}),
     listed="axolotl",
@@ -166,11 +184,7 @@ AXOLOTL = Kind(
         *("overrides_of_model_config", "overrides_of_model_kwargs", "lr_scheduler_kwargs"),
         *("optim_args", "plugins", "tokens", "added_tokens_overrides", "trl", "vllm", "qat"),
         *("gradient_checkpointing_kwargs", "peft", "deepspeed", "fsdp", "wandb_run_id", "ddp"),
-        # Of its plug-ins, whose classes declare them.
-        *("liger_rope", "liger_rms_norm", "liger_glu_activation", "liger_layer_norm"),
-        *("liger_cross_entropy", "liger_fused_linear_cross_entropy", "cut_cross_entropy"),
-        *("liger_use_token_scaling", "lora_target_linear"),
-        *("debug", "model_kwargs", "bnb_config_kwargs"),
+        *("lora_target_linear", "debug", "model_kwargs", "bnb_config_kwargs"),
     ),
     strict=False,
     # utils/schemas/validation.py of 0.19

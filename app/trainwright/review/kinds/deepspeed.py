@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainwright.review.facts import AUTO
-from trainwright.review.kinds.kind import Key, Kind, key, positive, real, whole, word
+from trainwright.review.kinds.kind import Key, Kind, key, positive, real, where, whole, word
 
 STAGES = {0: "ddp", 1: "zero1", 2: "zero2", 3: "zero3"}
 OPTIMIZERS = {
@@ -79,6 +79,7 @@ DEEPSPEED = Kind(
         },
         "activation_checkpointing.cpu_checkpointing": Key("cpu_checkpointing", bool),
         "tensor_parallel.autotp_size": key("tensor", whole),
+        "zero_force_ds_cpu_optimizer": Key("any_optimizer", where(False, True)),
     },
     marks=frozenset({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu"}),
     listed="deepspeed",
@@ -109,7 +110,7 @@ DEEPSPEED = Kind(
         *("data_efficiency", "autotuning", "elasticity", "amp", "tensor_parallel", "fp16", "bf16"),
         *("gradient_clipping", "wall_clock_breakdown", "dump_state", "memory_breakdown"),
         *("torch_autocast", "data_types", "compile", "hybrid_engine", "sparse_attention"),
-        *("zero_force_ds_cpu_optimizer", "sparse_gradients", "curriculum_learning", "checkpoint"),
+        *("sparse_gradients", "curriculum_learning", "checkpoint"),
         *(
             "eigenvalue",
             "progressive_layer_drop",
@@ -145,7 +146,10 @@ SHIPPED: Mapping[str, Mapping[str, Any]] = {
     "deepspeed_configs/zero3.json": _shipped(3),
     "deepspeed_configs/zero3_bf16.json": _shipped(3),
     "deepspeed_configs/zero3_bf16_cpuoffload_params.json": _shipped(3, "param"),
-    "deepspeed_configs/zero3_bf16_cpuoffload_all.json": _shipped(3, "optimizer", "param"),
+    "deepspeed_configs/zero3_bf16_cpuoffload_all.json": {
+        **_shipped(3, "optimizer", "param"),
+        "zero_force_ds_cpu_optimizer": False,
+    },
     "examples/deepspeed/ds_z0_config.json": _shipped(0),
     "examples/deepspeed/ds_z2_config.json": _shipped(2),
     "examples/deepspeed/ds_z2_offload_config.json": _shipped(2, "optimizer"),

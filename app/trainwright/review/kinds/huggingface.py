@@ -50,6 +50,7 @@ ATTENTION = {
     "kernels-community/flash-attn2": "flash",
     "kernels-community/flash-attn3": "flash",
     "kernels-community/vllm-flash-attn3": "flash",
+    "flex_attention": "sdpa",  # keeps no scores either
 }
 
 

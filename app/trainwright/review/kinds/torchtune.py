@@ -75,6 +75,12 @@ TORCHTUNE = Kind(
         "model.apply_lora_to_mlp": Key("mlp_targets", where(("gate_proj", "up_proj", "down_proj"))),
         "model.apply_lora_to_output": Key("head_targets", where(("lm_head",))),
         "model.use_dora": Key("variant", where("dora")),
+        "model.quantize_base": Key("quantization", where("nf4")),
+        "policy_model._component_": Key("model", _model),
+        **{
+            part: Key("unplanned", lambda value: bool(value) or None)
+            for part in ("teacher_model", "reward_and_value_model", "ac_mode")
+        },
         "tokenizer.max_seq_len": key("length", whole),
         "batch_size": key("micro_batch", at_least_one),
         "gradient_accumulation_steps": key("accumulation", at_least_one),
