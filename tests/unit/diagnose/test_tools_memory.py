@@ -141,6 +141,7 @@ TOOLS = {
     "deepspeed 1": ("[2023-09-10 11:46:00,100] [ERROR] [launch.py:434:sigkill_handler] ['/opt/venv/bin/python', '-u', 'train.py'] exits with return code = 1", "other", "other-launcher", None),
     "lightning": ("[rank: 1] Child process with PID 4242 terminated with code -9. Forcefully terminating all other processes to avoid zombies", "host", "killed", None),
     "jax buffer": ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.\nBufferAssignment OOM Debugging.\nBufferAssignment stats:\n             parameter allocation:   10.00GiB\n", "too-big", "driver-asked", 17179869184),
+    "jaxlib of 2019": ("E local_client.cc:672] Execution of replica 0 failed: Resource exhausted: Out of memory while trying to allocate 4831838208 bytes.", "too-big", "driver-asked", 4831838208),
     "tpu": ("jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 21.95G of 15.48G hbm. Exceeded hbm capacity by 6.47G.", "too-big", "driver-sized", 23568633036),
     "tpu alloc": ("RESOURCE_EXHAUSTED: Attempting to allocate 3.82G. That was not possible. There are 3.71G free.; (0x0x0_HBM0)", "too-big", "driver-sized", 4101693767),
     "jax dnn": ("jaxlib.xla_extension.XlaRuntimeError: FAILED_PRECONDITION: DNN library initialization failed. Look at the errors above for more details.", "driver", "library-likely", None),
