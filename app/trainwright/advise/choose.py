@@ -374,6 +374,10 @@ def _fp8(search: Search, best: Timed) -> Iterator[Message]:
         yield Message.of(f"advise.fp8.{ending}", gpu=gpu, factor=factor)
 
 
+_TRACED = ("precision", "strategy", "attention", "expanded_heads", "channels_last", "cross_entropy")
+"""Settings of which each value has a step of its own."""
+
+
 def _not_considered(search: Search, *, obeying: bool = True) -> tuple[Message, ...]:
     """Return which values had no profile at hand; ``obeying``: of those that the plan allows."""
     base = search.facts.settings
@@ -381,12 +385,7 @@ def _not_considered(search: Search, *, obeying: bool = True) -> tuple[Message, .
     for candidate in search.uncompared:
         if obeying and candidate.freed:
             continue  # the plan rules it out anyway
-        traced = ("precision", "strategy", "attention", "expanded_heads", "channels_last")
-        other = [
-            key
-            for key in (*traced, "cross_entropy")
-            if getattr(candidate, key) != getattr(base, key)
-        ]
+        other = [key for key in _TRACED if getattr(candidate, key) != getattr(base, key)]
         recomputes = [one.checkpointing != "none" for one in (candidate, base)]
         differs = base.recipe is not None and recomputes[0] is not recomputes[1]
         if candidate.checkpointing == "selective" or differs:

@@ -1,7 +1,7 @@
 """Why each free setting has its value, with this model's numbers and what would flip it."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from trainwright.advise import space
@@ -350,23 +350,18 @@ def _attention(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     yield _reason("attention", value, id, source, None, kernel=kernel)
 
 
-def _expanded_heads(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
-    value = best.candidate.expanded_heads
-    other = search.alike(best.candidate, expanded_heads=not value)
-    if other is None:
-        return
-    id = f"advise.expanded-heads.{'on' if value else 'off'}"
-    source, cost = "torch: sdp_utils.cpp, grouped heads", slower(other, best)
-    yield _reason("expanded_heads", value, id, source, None, cost=cost)
+def _switch(setting: str, source: str) -> Callable[[Search, Timed, Report], Iterator[Reason]]:
+    """Return what says why a setting is on or off, by what the other would cost."""
+    area = f"advise.{setting.replace('_', '-')}"
 
+    def explain(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+        value = getattr(best.candidate, setting)
+        other = search.alike(best.candidate, **{setting: not value})
+        if other is not None:
+            id = f"{area}.{'on' if value else 'off'}"
+            yield _reason(setting, value, id, source, None, cost=slower(other, best))
 
-def _channels_last(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
-    value = best.candidate.channels_last
-    other = search.alike(best.candidate, channels_last=not value)
-    if other is None:
-        return
-    id, source = f"advise.channels-last.{'on' if value else 'off'}", "timm benchmark rows, RTX 3090"
-    yield _reason("channels_last", value, id, source, None, cost=slower(other, best))
+    return explain
 
 
 def _allocator(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
@@ -390,8 +385,8 @@ _SEARCHED = {
     "cross_entropy": _cross_entropy,
     "activation_offload": _activation_offload,
     "attention": _attention,
-    "expanded_heads": _expanded_heads,
-    "channels_last": _channels_last,
+    "expanded_heads": _switch("expanded_heads", "torch: sdp_utils.cpp, grouped heads"),
+    "channels_last": _switch("channels_last", "timm benchmark rows, RTX 3090"),
     "allocator": _allocator,
 }
 
