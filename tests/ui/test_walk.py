@@ -14,7 +14,7 @@ import walk
     [
         ("1", "1440x900", "en ko long"),
         ("1", "1024x640", "ko long"),  # what has room for longer English has room for English
-        ("1.5", "1280x800", "ko long"),
+        pytest.param("1.5", "1280x800", "ko long", marks=pytest.mark.slow),
         ("2", "1440x900", "ko long"),
     ],
 )

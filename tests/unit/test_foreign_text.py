@@ -96,6 +96,9 @@ def inside(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
 
 # Programs
 
+COMMENT = re.compile(r"(?:^|(?<=[\r\n]))#[^\r\n]*[\r\n]+")
+"""A line of it with its end, wherever Python ends a line."""
+
 
 def program(text: str) -> Any:
     """Return what Python makes of a file, after the checks that every emitted one passes."""
@@ -121,7 +124,9 @@ def test_every_program_is_the_same_whatever_the_plan_is_called(target: str, lang
     for name in NAMES:
         made = export.files(target, named(name), SETTINGS, {}, language)
         assert made.keys() == plain.keys()
-        assert program(made[first]) == meant, name
+        assert COMMENT.sub("", made[first]) == COMMENT.sub("", plain[first]), name
+        # Compiling takes longest, and all targets write their comments alike.
+        assert target != "plain" or program(made[first]) == meant, name
         document = json.loads(made.get("plan.json") or made["script_args.json"])
         assert document.get("name", name) == name
         data = document["data"]

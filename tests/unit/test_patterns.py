@@ -16,7 +16,7 @@ PACKAGE = Path(trainwright.__file__).parent
 PROGRAMS = "worker/programs/"
 CALLS = {"compile", "match", "search", "fullmatch", "sub", "subn", "findall", "finditer", "split"}
 MEGABYTE = 1 << 20
-SIFTED = 1 << 11
+SIFTED = 1 << 10
 """Characters of the texts among which a pattern's worst is found."""
 CPU_SECONDS = 1.0
 """That a pattern may take for a megabyte of its worst text."""
@@ -218,7 +218,7 @@ def _slow(pattern, asked):
         return max((_seconds(pattern, asked, text) for text in longer), default=0.0)
 
     # Step by step: what is more than quadratic would not end on a long text.
-    if any(slowest(SIFTED << more) > CPU_SECONDS for more in range(1, 4)):
+    if any(slowest(SIFTED << more) > CPU_SECONDS for more in range(1, 5)):
         return True
     part, whole = slowest(MEGABYTE // 32), slowest(MEGABYTE // 8)
     squared = 64 * whole

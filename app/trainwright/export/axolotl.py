@@ -6,7 +6,7 @@ from typing import Any
 from trainwright.export import configs, hf_trainer
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
-from trainwright.export.lost import Replacements, carried, lost
+from trainwright.export.lost import MODEL_UNTOUCHED, Replacements, carried, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message
 from trainwright.plan.schema import Plan
@@ -57,8 +57,7 @@ def _replaced(plan: Plan) -> Replacements:
         "double_quantization": {False: True},
         "cross_entropy": {"tiled": "chunked"},
         "persistent_workers": {True: False},
-        "channels_last": {True: False},
-        "expanded_heads": {True: False},
+        **MODEL_UNTOUCHED,
         "allocator": {"expandable": "native"},
     }
     if not plan.workload.adapts:

@@ -36,4 +36,6 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def columns(text: str) -> int:
     """Return the width of the text in columns of a terminal."""
+    if text.isascii():
+        return len(text)
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)

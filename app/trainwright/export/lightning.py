@@ -7,7 +7,7 @@ from typing import Any
 from trainwright.export import configs, hf_trainer, programs
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
-from trainwright.export.lost import Replacements, carried, lost
+from trainwright.export.lost import MODEL_UNTOUCHED, Replacements, carried, lost
 from trainwright.export.model import definition
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
@@ -79,8 +79,7 @@ def _replaced(settings: FullSettings) -> Replacements:
         "cross_entropy": dict.fromkeys(("chunked", "fused", "tiled"), "full"),
         "checkpointing": {"selective": "full", **{f"every-{k}": "full" for k in range(2, 100)}},
         "activation_offload": {True: False},
-        "channels_last": {True: False},
-        "expanded_heads": {True: False},
+        **MODEL_UNTOUCHED,
         "allocator": {"expandable": "native"},
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 from trainwright.export import configs, hf_trainer, programs
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
-from trainwright.export.lost import Replacements, carried, lost
+from trainwright.export.lost import MODEL_UNTOUCHED, Replacements, carried, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message
 from trainwright.plan.schema import Plan
@@ -32,8 +32,7 @@ REPLACED: Replacements = {
     "kbit_preparation": {"all": "none", "norms": "none"},
     "adapter_dtype": {"weights": "fp32"},
     "input_gradients": {True: False},
-    "channels_last": {True: False},
-    "expanded_heads": {True: False},
+    **MODEL_UNTOUCHED,
     "allocator": {"expandable": "native"},
 }
 NEWER = ("activation_checkpointing", "activation_checkpointing_kwargs", "train_sampling_strategy")

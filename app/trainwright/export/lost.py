@@ -22,6 +22,9 @@ OUTPUT_CONVERTED: Replacements = {
 }
 """Of targets whose engine puts its own precision around the model, and not around the loss."""
 
+MODEL_UNTOUCHED: Replacements = {"channels_last": {True: False}, "expanded_heads": {True: False}}
+"""Of other tools, which train the library's model as it is."""
+
 
 def carried(settings: FullSettings, replacements: Replacements, setting: str) -> Any:
     """Return the value that is written for the setting."""

@@ -7,7 +7,7 @@ from typing import Any
 from trainwright.export import configs, programs
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
-from trainwright.export.lost import Replacements, carried, lost
+from trainwright.export.lost import MODEL_UNTOUCHED, Replacements, carried, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
 from trainwright.plan.schema import Plan
@@ -36,8 +36,7 @@ REPLACED: Replacements = {
     "cross_entropy": dict.fromkeys(("chunked", "fused", "tiled"), "full"),
     "attention": {"eager": "sdpa", "flash": "sdpa"},
     "activation_offload": {True: False},
-    "channels_last": {True: False},
-    "expanded_heads": {True: False},
+    **MODEL_UNTOUCHED,
 }  # fmt: skip
 DTYPES = {"fp32": ("float32", "float32"), "bf16": ("bfloat16", "bfloat16")}
 """Precision -> ``training.dtype`` and ``mixed_precision_param``, where that is not bf16 over

@@ -6,7 +6,7 @@ from typing import Any
 from trainwright.export import configs, hf_trainer, programs
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
-from trainwright.export.lost import Replacements, carried, lost
+from trainwright.export.lost import MODEL_UNTOUCHED, Replacements, carried, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message
 from trainwright.plan.model import USUAL_PROMPT
@@ -124,8 +124,7 @@ def _replaced(plan: Plan, settings: FullSettings) -> Replacements:
         "kbit_preparation": {"all": "none", "norms": "none"},
         "adapter_dtype": {"fp32": own_adapters, "weights": own_adapters},
         "input_gradients": {not own_gradients: own_gradients},
-        "channels_last": {True: False},
-        "expanded_heads": {True: False},
+        **MODEL_UNTOUCHED,
         "allocator": {"expandable": "native"},
         "quantization": {"int4": "nf4", "fp8": "int8", "fp4": "nf4"},
     }

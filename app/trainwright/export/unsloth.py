@@ -8,7 +8,7 @@ from typing import Any
 from trainwright.export import configs, hf_trainer, trl
 from trainwright.export.comments import WIDTH
 from trainwright.export.header import Reasons
-from trainwright.export.lost import Replacements, carried, lost
+from trainwright.export.lost import MODEL_UNTOUCHED, Replacements, carried, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
 from trainwright.plan.schema import Plan
@@ -105,8 +105,7 @@ def _replaced(settings: FullSettings) -> Replacements:
         "input_gradients": {not checkpointed: checkpointed},
         "double_quantization": {False: True} if in_4_bits else {},
         "compile": {True: False},
-        "channels_last": {True: False},
-        "expanded_heads": {True: False},
+        **MODEL_UNTOUCHED,
         "allocator": {"expandable": "native"},
     }
 

@@ -587,7 +587,9 @@ def test_experts_as_layers_are_offered_where_the_older_transformers_had_them(
     assert all(one.workload.task == "qlora" for one in found)
 
 
-@pytest.mark.parametrize(("batch", "hinted"), [(4, True), (512, False)])
+@pytest.mark.parametrize(
+    ("batch", "hinted"), [(4, True), pytest.param(512, False, marks=pytest.mark.slow)]
+)
 def test_a_step_within_backward_is_hinted_at_where_nothing_else_keeps_all_weights(batch, hinted):
     """torchtune's single-GPU recipe of an 8B model: 16 GB of weights, and no gradients kept."""
     plan = planned("llama-3.1-8b", "full", "rtx-4090", batch, {"sequence_length": 2048}, {})

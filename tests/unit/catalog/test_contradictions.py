@@ -1,5 +1,6 @@
 """Planted contradictions are found, each named by part and key; the shipped parts have none."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -203,18 +204,25 @@ def plant(own: Path, folder: str, key: str, values: str, name: str = "Planted") 
     (own / folder / "mine.yaml").write_text(f"{key}: [{{{entry}}}]\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize(("folder", "key", "field", "values"), PLANTED.values(), ids=PLANTED)
-def test_a_planted_contradiction_is_found(
-    tmp_path: Path, folder: str, key: str, field: str, values: str
-) -> None:
-    plant(tmp_path / "hardware", folder, key, values)
+def test_every_planted_contradiction_is_found(tmp_path: Path) -> None:
+    lists: dict[tuple[str, str], list[str]] = {}
+    for number, (folder, key, _, values) in enumerate(PLANTED.values()):
+        entry = (
+            f"id: planted-{number}, name: Planted {number}, source: mine, confidence: low, {values}"
+        )
+        lists.setdefault((folder, key), []).append(f"{{{entry}}}")
+    for (folder, key), entries in lists.items():
+        path = tmp_path / "hardware" / folder / f"{key}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{key}: [{', '.join(entries)}]\n", encoding="utf-8")
     found = check()
-    assert found.problems == ()
-    [message] = found.implausible
-    assert not found.ok
-    assert (message.values["part"], message.values["key"]) == ("planted", field)
-    for language in ("en", "ko"):
-        assert render(message, language).startswith(f"planted: {field}")
+    assert (found.problems, found.ok) == ((), False)
+    said = [(message.values["part"], message.values["key"]) for message in found.implausible]
+    fields = [(f"planted-{n}", field) for n, (_, _, field, _) in enumerate(PLANTED.values())]
+    assert sorted(said) == sorted(fields)
+    for message, language in product(found.implausible, ("en", "ko")):
+        start = f"{message.values['part']}: {message.values['key']}"
+        assert render(message, language).startswith(start)
 
 
 NAMED = {

@@ -172,7 +172,7 @@ def alive(pid: int) -> bool:
 
 @pytest.mark.parametrize(
     "case",
-    [c if c in ("exits", "crashes", "loops", "prints-for-ever", "takes-100-gb")
+    [c if c in ("exits", "crashes", "sleeps-and-ignores-signals", "takes-100-gb")
      else pytest.param(c, marks=pytest.mark.slow) for c in ENDED],
 )  # fmt: skip
 def test_factory_that_must_be_ended(asked, case):

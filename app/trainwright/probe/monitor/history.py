@@ -78,11 +78,12 @@ class Span:
         elif number <= self._newest - BINS:
             return  # older than everything that is kept
         place = number % BINS
+        # fmin and fmax take the other value where one is NaN.
+        self._low[:, place] = np.fmin(self._low[:, place], values)
+        self._high[:, place] = np.fmax(self._high[:, place], values)
         there = ~np.isnan(values)
-        self._low[there, place] = np.minimum(self._low[there, place], values[there])
-        self._high[there, place] = np.maximum(self._high[there, place], values[there])
-        self._sum[there, place] += values[there]
-        self._count[there, place] += 1
+        self._sum[:, place] += np.where(there, values, 0)
+        self._count[:, place] += there
 
     def _clear(self, upto: int) -> None:
         """Empty the bins between the newest so far and the one about to be filled."""
