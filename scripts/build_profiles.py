@@ -6,10 +6,12 @@ extra. Where the system can fork, the libraries are imported once for all traces
 """
 
 import argparse
+import io
 import json
 import os
 import sys
 import time
+import zipfile
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -19,12 +21,13 @@ from typing import Any
 import forking
 import numpy as np
 
+from trainwright import saving
 from trainwright.data import resources
 from trainwright.plan.model import USUAL_PROMPT
-from trainwright.profile import codec, store, windows
+from trainwright.profile import codec, shipped, store, windows
 from trainwright.profile.presets import Preset, presets
 from trainwright.profile.profile import Profile, evaluate
-from trainwright.profile.spec import OPTIMIZERS, SHORTEST, Kernel, TraceSpec
+from trainwright.profile.spec import OPTIMIZERS, SHORTEST, Kernel, TraceSpec, digest_of
 
 CHECKED = "bf16-mixed"
 """Precision in which repeats are checked, and in which batch 1 ships as well."""
@@ -52,7 +55,7 @@ def specs(
         if kernel in _picked(precision, task, text=bool(preset.sequence_length)):
             spec = TraceSpec(
                 model=(("preset", preset.id),),
-                digest=store.digest(preset.definition()),
+                digest=digest_of(preset.definition()),
                 task=task,  # type: ignore[arg-type]
                 precision=precision,
                 kernel=kernel,
@@ -129,11 +132,20 @@ def build(spec: TraceSpec, run: Any) -> int:
 
 
 def written(spec: TraceSpec, profile: Profile) -> int:
-    """Write the profile to its place among the shipped; return its bytes."""
-    path = store.shipped_path(spec)
-    assert path is not None
+    """Put the profile among the shipped; return its bytes."""
+    place = shipped.place(spec)
+    assert place is not None
+    kept = {name: shipped.content(place.preset, name) for name in shipped.names(place.preset)}
+    kept[place.name] = codec.encode(profile)
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:  # what it holds is compressed already
+        for name in sorted(kept):  # without a date, the same profiles make the same bytes
+            archive.writestr(zipfile.ZipInfo(name), kept[name])
+    path = resources("profiles", f"{place.preset}.zip")
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.write_bytes(codec.encode(profile))
+    saving.replace(path, written.getvalue())
+    shipped.names.cache_clear()
+    return len(kept[place.name])
 
 
 def same_at_one(many: Profile, alone: Profile) -> bool:
@@ -175,20 +187,21 @@ def main() -> int:
             continue
         wanted = (options.precision or PRECISIONS, options.kernel or KERNELS, options.task or TASKS)
         for spec in specs(preset, *wanted):
-            path = store.shipped_path(spec)
-            assert path is not None
-            if options.shipped and not path.is_file():
+            place = shipped.place(spec)
+            assert place is not None
+            there = place.name in shipped.names(preset.id)
+            if options.shipped and not there:
                 continue
-            if not options.all and path.is_file() and store.load(spec) is not None:
+            if not options.all and there and store.load(spec) is not None:
                 continue
             start = time.monotonic()
             size = build(spec, run)
             took = time.monotonic() - start
-            sys.stdout.write(f"{preset.id}/{path.name}  {size:,} bytes  {took:.1f} s\n")
+            sys.stdout.write(f"{preset.id}/{place.name}  {size:,} bytes  {took:.1f} s\n")
             sys.stdout.flush()
-    files = list(resources("profiles").rglob("*.profile"))
-    total = sum(file.stat().st_size for file in files)
-    sys.stdout.write(f"{len(files)} profiles, {total / 1e6:.1f} MB\n")
+    count = sum(len(shipped.names(preset)) for preset in presets())
+    total = sum(file.stat().st_size for file in resources("profiles").glob("*.zip"))
+    sys.stdout.write(f"{count} profiles, {total / 1e6:.1f} MB\n")
     return 0
 
 

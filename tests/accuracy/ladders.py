@@ -10,7 +10,6 @@ import packed
 from optables import ROWS
 
 from trainwright.catalog import catalog
-from trainwright.data import resources
 from trainwright.estimate.time.clock import Clock
 from trainwright.estimate.time.operator_clock import Situation
 from trainwright.estimate.time.steptime import estimate_time
@@ -18,7 +17,7 @@ from trainwright.explain import Kind, Quantity, Unit
 from trainwright.machine import capacity
 from trainwright.machine.machine import Gpu
 from trainwright.messages import Message
-from trainwright.profile import codec
+from trainwright.profile import codec, shipped
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings, Workload
 
@@ -103,7 +102,9 @@ def profile_of(rung: Rung) -> Profile:
         return _packed(packed_name(rung.model))
     precision = {"tf32": "fp32"}.get(rung.precision, rung.precision)
     kernel = "efficient" if precision == "fp32" else "flash"
-    return _read(str(resources("profiles", name, f"full-{precision}-{kernel}.profile")))
+    profile = shipped.profile(name, f"full-{precision}-{kernel}")
+    assert profile is not None
+    return profile
 
 
 def packed_name(model: str) -> str:
@@ -114,12 +115,6 @@ def packed_name(model: str) -> str:
 @cache
 def _packed(name: str) -> Profile:
     return codec.decode(packed.read(name), name)
-
-
-@cache
-def _read(path: str) -> Profile:
-    with open(path, "rb") as file:
-        return codec.decode(file.read(), path)
 
 
 def _gpu(slug: str) -> Gpu:

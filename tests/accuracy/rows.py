@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from trainwright.data import resources
-from trainwright.profile import store
-from trainwright.profile.spec import Method, TraceSpec
+from trainwright.profile.spec import Method, TraceSpec, digest_of
 
 HERE = Path(__file__).parent
 
@@ -110,7 +109,7 @@ def spec_of(row: Row) -> TraceSpec:
     rank, _, targets = row.adapters.removeprefix("dora-").partition(":")
     return TraceSpec(
         model=(model,),
-        digest=store.digest(definition),
+        digest=digest_of(definition),
         task=row.task,  # type: ignore[arg-type]
         precision=row.precision,
         kernel=_kernel(row),

@@ -12,11 +12,10 @@ from optables import as_ops, tables
 from textrows import FILES, TextRow, rows
 
 from trainwright.catalog import catalog
-from trainwright.data import resources
 from trainwright.estimate.support import widening
 from trainwright.estimate.time import efficiency
 from trainwright.estimate.time.roofline import classify, op_times, rates
-from trainwright.profile import codec
+from trainwright.profile import shipped
 
 FILE = "workloads.csv"
 MEDIAN = 0.25
@@ -41,8 +40,9 @@ def test_an_instinct_takes_about_the_predicted_time() -> None:
 def predicted(row: TextRow) -> float:
     """Return the seconds of a row's kernels, on the product's own clock."""
     table, constants = tables(FILES[FILE])[row.key], efficiency.load()
-    stored = resources("profiles", "bert-large", "full-fp32-efficient.profile").read_bytes()
-    profile = replace(codec.decode(stored), ops=as_ops(table))
+    stored = shipped.profile("bert-large", "full-fp32-efficient")
+    assert stored is not None
+    profile = replace(stored, ops=as_ops(table))
     reached = rates(catalog().record(row.gpu), constants, tf32=False)
     times = op_times(classify(profile), reached, constants, batch=row.batch, sequence=0)
     runs = table.count * np.isin(table.phase, row.phases)

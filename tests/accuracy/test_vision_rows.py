@@ -13,8 +13,7 @@ import visionrows
 from visionrows import ROWS, VisionRow, family, held_out, held_out_families, kept_out, rows
 
 from trainwright.catalog import catalog
-from trainwright.data import resources
-from trainwright.profile import codec
+from trainwright.profile import shipped
 from trainwright.profile.profile import evaluate
 
 TASKS = ("train", "infer")
@@ -111,8 +110,8 @@ def test_tables_have_the_published_number_of_parameters() -> None:
 
 def test_a_table_is_what_the_product_traces() -> None:
     """ResNet-50 ships; its profile has beside the table what scales the loss: four numbers."""
-    path = resources("profiles", "resnet50", "full-fp16-mixed-flash.profile")
-    profile = codec.decode(Path(str(path)).read_bytes())
+    profile = shipped.profile("resnet50", "full-fp16-mixed-flash")
+    assert profile is not None
     table = optables.tables("ops-vision-train.npz")["resnet50@224/train/fp16-mixed/eager"]
     calls = np.bincount(profile.segments["micro"].ops, minlength=len(profile.ops.name))
     calls[[phase == "data" for phase in profile.ops.phase]] = 0

@@ -15,9 +15,9 @@ from trainwright.plan.granted import taken_for_granted
 from trainwright.plan.images import sees_images
 from trainwright.plan.mixture import speaks_of_experts
 from trainwright.plan.schema import Plan
-from trainwright.profile import presets, store, windows
+from trainwright.profile import presets, windows
 from trainwright.profile.presets import Preset
-from trainwright.profile.spec import LONG
+from trainwright.profile.spec import LONG, digest_of
 from trainwright.workload import Inputs, ModelSource, PythonSource
 from trainwright.workload.sourcefiles import CONFIG_BYTES, program_hash, python_sources
 from trainwright.workload.weightfiles import config_of
@@ -122,7 +122,7 @@ def model_of(source: ModelSource, task: str, given: Inputs) -> Model:
     if source.hf is not None:
         return _hf(Path(source.hf))
     if source.timm is not None:
-        definition = store.digest(f"timm:{source.timm}".encode())
+        definition = digest_of(f"timm:{source.timm}".encode())
         usual = Inputs(image_size=_named_size(source.timm))
         return Model((("timm", source.timm),), definition, False, True, usual, None, True)
     if source.pt2 is not None:
@@ -151,7 +151,7 @@ def _preset(id: str, task: str) -> Model:
     )
     return Model(
         pairs=(("preset", preset.id),),
-        digest=store.digest(preset.definition()),
+        digest=digest_of(preset.definition()),
         has_sequence=bool(preset.sequence_length),
         has_image=bool(preset.image_size),
         usual=usual,
@@ -188,7 +188,7 @@ def _hf(path: Path) -> Model:
     pairs = (("hf", str(file)),)
     return Model(
         pairs=pairs,
-        digest=store.digest(text),
+        digest=digest_of(text),
         has_sequence=not images,
         has_image=images,
         usual=usual,
@@ -221,7 +221,7 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
     )
     return Model(
         pairs=(("diffusers", str(file)),),
-        digest=store.digest(text),
+        digest=digest_of(text),
         has_sequence=False,
         has_image=True,
         usual=usual,
@@ -235,7 +235,7 @@ def _sounds(file: Path, text: bytes, steps: int) -> Model:
     """Return a denoiser of sounds, whose sequence is latents along time."""
     return Model(
         pairs=(("diffusers", str(file)),),
-        digest=store.digest(text),
+        digest=digest_of(text),
         has_sequence=True,
         has_image=False,
         usual=Inputs(sequence_length=steps),
@@ -329,7 +329,7 @@ def _of_code(pairs: tuple[tuple[str, str], ...], definition: bytes, given: Input
         pairs = (*pairs, ("longest", str(length)))
     return Model(
         pairs=pairs,
-        digest=store.digest(definition),
+        digest=digest_of(definition),
         has_sequence=length is not None,
         has_image=given.image_size is not None,
         usual=Inputs(),

@@ -23,6 +23,11 @@ DEFAULT_LORA: tuple[int, tuple[str, ...]] = (16, ())
 """Rank 16 on every linear layer but the output head: what ships."""
 
 
+def digest_of(definition: bytes) -> str:
+    """Return the hash that names a model's definition."""
+    return hashlib.sha256(definition).hexdigest()[:16]
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """How the step differs from the plain one of its task; nothing of it ships."""

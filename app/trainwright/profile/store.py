@@ -1,7 +1,6 @@
 """Where profiles live: shipped with the presets, then the user's cache of traced ones."""
 
 import gzip
-import hashlib
 import json
 import os
 import tempfile
@@ -16,15 +15,14 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from trainwright import reading, saving
-from trainwright.data import resources
 from trainwright.messages import UserError
-from trainwright.profile import codec, depth, interpreter, repeat
+from trainwright.profile import codec, depth, interpreter, repeat, shipped
 from trainwright.profile import trace as raw
 from trainwright.profile.fit import StructureError, fit
 from trainwright.profile.memo import KEPT
 from trainwright.profile.presets import presets
 from trainwright.profile.profile import Profile
-from trainwright.profile.spec import DEFAULT_LORA, TRACER_VERSION, Method, TraceSpec, kernel_points
+from trainwright.profile.spec import TRACER_VERSION, TraceSpec, kernel_points
 from trainwright.worker import client
 
 Progress = Callable[[float, str], None]
@@ -56,11 +54,7 @@ def load(spec: TraceSpec) -> Profile | None:
     Raises:
         UserError: nothing ships, and the chosen interpreter cannot trace.
     """
-    for path in _paths(spec):
-        profile = _read(path, path.stat().st_mtime_ns) if path.is_file() else None
-        if profile is not None and _serves(profile, spec):
-            return profile
-    return None
+    return next((found for found in _stored(spec) if _serves(found, spec)), None)
 
 
 def trace(
@@ -136,11 +130,6 @@ def _with_known(spec: TraceSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*spec.optimizers, *names)))
 
 
-def digest(definition: bytes) -> str:
-    """Return the hash that names a model's definition."""
-    return hashlib.sha256(definition).hexdigest()[:16]
-
-
 def cache_folder() -> Path:
     """Return where what was traced is kept; the variable ``TRAINWRIGHT_CACHE`` names another."""
     folder = os.environ.get("TRAINWRIGHT_CACHE") or user_cache_path("trainwright", "Trainwright")
@@ -162,40 +151,24 @@ def _key(spec: TraceSpec, versions: tuple[tuple[str, str], ...]) -> str:
     return spec.key(versions)
 
 
-def shipped_path(spec: TraceSpec) -> Path | None:
-    """Return where the profile of a preset's structure ships, or None where none does."""
-    source = dict(spec.model)
-    preset = presets().get(source.get("preset", ""))
-    plain = spec.quantization in ("none", "nf4" if spec.task == "qlora" else "none")
-    if preset is None or not plain or spec.channels_last or spec.checkpointing != "none":
-        return None
-    if spec.in_backward or spec.method != Method() or spec.lora != DEFAULT_LORA:
-        return None
-    if (spec.image_size, spec.frames) != (preset.image_size, preset.frames):
-        return None
-    if spec.digest != digest(preset.definition()):
-        return None
-    name = f"{spec.task}-{spec.precision}-{spec.kernel}{'-single' if spec.single else ''}"
-    name += "-beyond" if spec.beyond else ""
-    return resources("profiles", preset.id, f"{name}.profile")
-
-
-def _shipped_paths(spec: TraceSpec) -> tuple[Path, ...]:
-    """Return the files that may answer: the structure's own, then that of larger batches."""
-    specs = (spec, replace(spec, single=False)) if spec.single else (spec,)
-    return tuple(path for s in specs if (path := shipped_path(s)) is not None)
-
-
 def _serves(profile: Profile, spec: TraceSpec) -> bool:
     """Return whether a stored profile knows the update that is asked for, and batch 1."""
     updates = spec.task == "infer" or f"optimizer:{spec.asked}" in profile.segments
     return updates and (not spec.single or _covers_single(profile))
 
 
-def _paths(spec: TraceSpec) -> Iterator[Path]:
-    """Yield the files that may answer; what ships answers whatever the interpreter is."""
-    yield from _shipped_paths(spec)
-    yield cache_path(spec)
+def _stored(spec: TraceSpec) -> Iterator[Profile]:
+    """Yield the profiles that may answer; what ships answers whatever the interpreter is.
+
+    Of batch 1 the structure's own comes first, then that of larger batches.
+    """
+    for one in (spec, replace(spec, single=False)) if spec.single else (spec,):
+        place = shipped.place(one)
+        if place is not None and (found := shipped.profile(*place)) is not None:
+            yield found
+    path = cache_path(spec)
+    if path.is_file() and (kept := _read(path, path.stat().st_mtime_ns)) is not None:
+        yield kept
 
 
 def _covers_single(profile: Profile) -> bool:

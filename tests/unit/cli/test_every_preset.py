@@ -5,9 +5,8 @@ import re
 
 import pytest
 
-from trainwright.data import resources
 from trainwright.messages import render
-from trainwright.profile import codec
+from trainwright.profile import shipped
 from trainwright.profile.presets import presets
 
 GPU = "b200-180gb"
@@ -17,16 +16,15 @@ RAW = re.compile(
 """What an untranslated message looks like."""
 
 
-def shipped(preset):
-    folder = resources("profiles", preset.id)
-    return any(folder.glob("full-bf16-mixed-*.profile"))
+def ships(preset):
+    return any(name.startswith("full-bf16-mixed-") for name in shipped.names(preset.id))
 
 
-@pytest.mark.parametrize("id", [id for id, preset in presets().items() if shipped(preset)])
+@pytest.mark.parametrize("id", [id for id, preset in presets().items() if ships(preset)])
 def test_the_traced_weights_are_the_published_ones(id):
-    folder = resources("profiles", id)
-    files = [file for file in folder.glob("full-*.profile") if "-single" not in file.name]
-    counts = {codec.decode(file.read_bytes()).model["parameters"] for file in files}
+    full = [name for name in shipped.names(id) if name.startswith("full-")]
+    profiles = [shipped.profile(id, name) for name in full if "-single" not in name]
+    counts = {profile.model["parameters"] for profile in profiles}
     assert len(counts) == 1
     assert counts.pop() == pytest.approx(presets()[id].parameters, rel=1e-3)
 
@@ -37,7 +35,7 @@ def test_every_preset_is_described(language):
     assert not [text for text in described if RAW.search(text) or not text.strip()]
 
 
-@pytest.mark.parametrize("id", [id for id, preset in presets().items() if shipped(preset)])
+@pytest.mark.parametrize("id", [id for id, preset in presets().items() if ships(preset)])
 def test_a_preset_answers_in_words(inside, plan_file, id):
     preset = presets()[id]
     task = next(task for task in preset.tasks if task in ("full", "pretrain"))

@@ -35,7 +35,7 @@ from trainwright.plan.schema import Plan
 from trainwright.prices import exchange, own_prices
 from trainwright.prices.imports import waiting
 from trainwright.probe import measurements as measured
-from trainwright.profile import codec, store, windows
+from trainwright.profile import codec, shipped, store, windows
 from trainwright.worker import client
 from trainwright.workload import weightfiles
 
@@ -154,7 +154,7 @@ CONFIG = {
 }  # fmt: skip
 TENSOR = {"w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
 INDEX = {"metadata": {"total_size": 24}, "weight_map": {"w": "model.safetensors"}}
-STORED = min(resources("profiles", "gpt2").iterdir())
+STORED = shipped.content("gpt2", shipped.names("gpt2")[0])
 TRACE = gzip.compress(json.dumps({"format": 1, "traces": [], "model": {}}).encode())
 HF_PLAN = """trainwright: 1
 model: {hf: model}
@@ -259,7 +259,7 @@ CASES = {
                     lambda path: weightfiles.weights(path), 4),
     "index": Case(json.dumps(INDEX), "model/model.safetensors.index.json",
                   lambda path: weightfiles.weights(path), 2),
-    "profile's file": Case(STORED.read_bytes(), "some.twprofile",
+    "profile's file": Case(STORED, "some.twprofile",
                            lambda path: codec.decode(path.read_bytes(), path.name), 1),
     "trace": Case(TRACE, "result.json.gz", lambda path: store._result(path), 2),
     "--set": arguments("estimate", str(EXAMPLE), "--set",

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainwright.data import resources
 from trainwright.estimate.time.clock import Clock
 from trainwright.estimate.time.operator_clock import Situation
 from trainwright.plan.evaluate import Pending, resolve
 from trainwright.plan.schema import Plan
-from trainwright.profile import codec, presets, store
+from trainwright.profile import codec, presets, shipped, store
 from trainwright.profile.profile import Profile, monomials
 from trainwright.profile.spec import TRACER_VERSION
 
@@ -116,29 +115,30 @@ def alone(profile: Profile, batch: int, length: int) -> Profile:
     return replace(profile, ops=ops, points=((batch, length),), exact=False)
 
 
-SHIPPED = [preset for preset in presets.presets() if resources("profiles", preset).is_dir()]
+SHIPPED = [preset for preset in presets.presets() if shipped.names(preset)]
 
 
 @pytest.mark.parametrize("preset", SHIPPED)
 def test_what_ships_times_one_point_without_knowing_what_grows(preset: str) -> None:
-    for file in sorted(resources("profiles", preset).glob("*-bf16-mixed-*.profile")):
-        profile, task = codec.decode(file.read_bytes()), file.name.partition("-")[0]
+    for name in (name for name in shipped.names(preset) if "-bf16-mixed-" in name):
+        profile, task = shipped.profile(preset, name), name.partition("-")[0]
         if task == "infer" or not profile.exact or len({b for b, _ in profile.points}) == 1:
             continue
         takes, length = presets.find(preset).takes(task), profile.points[0][1]
         inputs = {"sequence_length": length} if length else {}
         plan = plan_of({"preset": preset}, task if takes else "pretrain", inputs=inputs)
         known = alone(profile, BATCH, length)
-        assert stages(known, plan) == pytest.approx(stages(profile, plan), rel=1e-9), file.name
+        assert stages(known, plan) == pytest.approx(stages(profile, plan), rel=1e-9), name
 
 
 def test_what_ships_in_mixed_precision_tells_casts_of_weights_by_identity() -> None:
     """What merely has the size of one batch is not a copy of a weight."""
-    for file in sorted(resources("profiles").rglob("*-mixed-*.profile")):
-        profile = codec.decode(file.read_bytes())
-        assert profile.versions["tracer"] == str(TRACER_VERSION), file
-        if not file.name.startswith("infer"):
-            assert "cast" in profile.category.values(), file
+    named = [(preset, name) for preset in SHIPPED for name in shipped.names(preset)]
+    for preset, name in (one for one in named if "-mixed-" in one[1]):
+        profile = codec.decode(shipped.content(preset, name))
+        assert profile.versions["tracer"] == str(TRACER_VERSION), (preset, name)
+        if not name.startswith("infer"):
+            assert "cast" in profile.category.values(), (preset, name)
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from trainwright.data import resources
-from trainwright.profile import codec, store
+from trainwright.profile import shipped, store
 from trainwright.profile.foreach import FOREACH, with_foreach
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
@@ -17,11 +16,12 @@ MODEL = {
     **{"hidden_size": 128, "intermediate_size": 448, "num_hidden_layers": 2},
     **{"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 1024},
 }
-TRACED = sorted(
-    path
+TRACED = [
+    (preset, name)
     for preset in ("bert-base", "gpt2", "llama-3.1-8b", "qwen-2.5-0.5b", "t5-base")
-    for path in (resources("profiles") / preset).glob("full-bf16*.profile")
-)
+    for name in shipped.names(preset)
+    if name.startswith("full-bf16")
+]
 
 
 def events(profile: Profile) -> list[tuple[object, ...]]:
@@ -64,9 +64,11 @@ def same(profile: Profile) -> None:
     assert operators(derived) == operators(profile)
 
 
-@pytest.mark.parametrize("path", TRACED, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_what_ships_with_both_has_the_derived(path) -> None:
-    same(codec.decode(path.read_bytes()))
+@pytest.mark.parametrize(("preset", "name"), TRACED)
+def test_what_ships_with_both_has_the_derived(preset: str, name: str) -> None:
+    profile = shipped.profile(preset, name)
+    assert profile is not None
+    same(profile)
 
 
 @pytest.mark.slow
@@ -82,5 +84,6 @@ def test_a_model_that_is_traced_with_both_has_the_derived(tmp_path, task, precis
 
 def test_a_scaler_steps_in_another_way() -> None:
     """fp16's fused update takes the scale itself, the other divides gradients before."""
-    path = resources("profiles") / "gpt2" / "full-fp16-mixed-flash.profile"
-    assert with_foreach(codec.decode(path.read_bytes())) is None
+    profile = shipped.profile("gpt2", "full-fp16-mixed-flash")
+    assert profile is not None
+    assert with_foreach(profile) is None

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 
 from trainwright.messages import LANGUAGES, render
-from trainwright.profile import presets, store
-from trainwright.profile.spec import TraceSpec
+from trainwright.profile import presets, shipped, store
+from trainwright.profile.spec import TraceSpec, digest_of
 
 VISION = {id: preset for id, preset in presets.presets().items() if preset.area == "vision"}
 
 
-def shipped(preset):
+def stored(preset):
     spec = TraceSpec(
         model=(("preset", preset.id),),
-        digest=store.digest(preset.definition()),
+        digest=digest_of(preset.definition()),
         task="full",
         precision="bf16-mixed",
         kernel="flash",
@@ -26,7 +26,7 @@ def shipped(preset):
 
 @pytest.mark.parametrize("id", VISION)
 def test_a_vision_preset_ships_and_has_its_published_parameters(id):
-    profile = shipped(VISION[id])
+    profile = stored(VISION[id])
     assert profile is not None
     assert profile.exact
     assert profile.model["parameters"] == pytest.approx(VISION[id].parameters, rel=1e-3)
@@ -65,7 +65,7 @@ TRAINED = {
 
 @pytest.mark.parametrize("id", TRAINED)
 def test_detectors_leave_the_first_stages_as_they_are(id):
-    assert shipped(VISION[id]).model["trainable"] == TRAINED[id]
+    assert stored(VISION[id]).model["trainable"] == TRAINED[id]
 
 
 @pytest.mark.parametrize("lora", [(8, ()), (256, ()), (16, ("q_proj", "v_proj"))])
@@ -73,10 +73,19 @@ def test_other_adapters_are_not_answered_by_those_that_ship(lora):
     preset = presets.find("llama-3.2-1b")
     spec = TraceSpec(
         model=(("preset", preset.id),),
-        digest=store.digest(preset.definition()),
+        digest=digest_of(preset.definition()),
         task="lora",
         precision="bf16-mixed",
         kernel="flash",
     )
     assert store.load(spec) is not None
-    assert store.shipped_path(replace(spec, lora=lora)) is None
+    assert shipped.place(replace(spec, lora=lora)) is None
+
+
+def test_of_a_damaged_archive_nothing_ships(monkeypatch, tmp_path):
+    (tmp_path / "gpt2.zip").write_bytes(b"PK\x03\x04, and then the disk was full")
+    monkeypatch.setattr(shipped, "resources", lambda *parts: tmp_path / parts[-1])
+    shipped.names.cache_clear()
+    assert shipped.names("gpt2") == ()
+    assert shipped.profile("gpt2", "full-fp16-flash") is None
+    shipped.names.cache_clear()
