@@ -119,6 +119,34 @@ def test_checkpointing_that_is_needed_names_what_would_make_it_unnecessary(make_
     )
 
 
+def test_checkpointing_for_a_margin_is_not_said_to_be_needed(make_case: Any) -> None:
+    """What needs less than tensors may take would fit, at the edge."""
+    seen = set()
+    for micro in range(16, 40, 2):
+        fixed = {"micro_batch": micro, "precision": "bf16-mixed"}
+        case = make_case("rtx-3060-12gb", NARROW, length=2048, settings=fixed)
+        because = reason(advised(case), "checkpointing").because
+        if "room" in because.values:
+            short = because.values["need"] > because.values["room"]
+            assert short == (because.id != "advise.checkpointing.edge")
+        seen.add(because.id)
+    assert "advise.checkpointing.edge" in seen
+
+
+def test_a_gpu_without_tensor_cores_is_not_said_to_have_them(make_case: Any) -> None:
+    """GTX 16 cards compute in fp16, with convolutions that have returned NaN."""
+    found = reason(advised(make_case("gtx-1660")), "precision")
+    assert found.value == "fp16-mixed"
+    assert "NaN" in render(found.flips, "en")
+    for language in LANGUAGES:
+        said = render(found.because, language)
+        assert "uses the tensor cores" not in said
+        assert "텐서 코어를 사용" not in said
+    turing = reason(advised(make_case("rtx-2080-ti")), "precision")
+    assert turing.because.id == "advise.precision.faster"
+    assert "NaN" not in render(turing.flips, "en")
+
+
 def test_checkpointing_to_go_faster_is_corrected_with_numbers(make_case: Any) -> None:
     case = make_case("h100-80gb", NARROW, settings={"checkpointing": "full"})
     note = notes(advised(case))["advise.mistake.checkpointing"]

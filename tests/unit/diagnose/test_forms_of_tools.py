@@ -412,6 +412,11 @@ def test_vmstat_of_this_computer_is_read(tmp_path, options):
         (LIGHTNING.replace("100            \t", "-              \t"), "diagnose.file-refused"),
         (PY_SPY_RAW.replace(" 80", " 0").replace(" 20", " 0"), "diagnose.file-refused"),
         (VMSTAT_WIDE[: VMSTAT_WIDE.index("   9    0")], "diagnose.file-refused"),
+        (TYPEPERF.splitlines()[0] + "\n", "diagnose.file-refused"),
+        (
+            WANDB_CHART.replace('"30","30","99"', '"","",""').splitlines()[0] + '\n"1","","",""\n',
+            "diagnose.file-refused",
+        ),
         ("{'loss': 2.3, 'epoch': 0.01}\n{'loss': 2.2, 'epoch': 0.02}\n", "diagnose.file-no-times"),
         (
             "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n",

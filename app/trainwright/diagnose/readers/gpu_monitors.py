@@ -140,8 +140,10 @@ def wandb(text: str) -> Found | None:
     else:
         return None
     samples = tuple(sample for event in events for sample in _wandb(event))
-    if not samples:
+    if not samples and text.lstrip()[:1] in ("[", "{"):
         raise UserError.of("diagnose.file.broken-json", format="wandb")
+    if not samples:
+        raise UserError.of("diagnose.file.no-rows")
     words = (next((event[name] for name in _CPU if name in event), "") for event in events)
     loads = [load for word in words if (load := texts.percent(str(word))) is not None]
     facts = {"host": {"utilisation": spread(loads)}} if loads else {}

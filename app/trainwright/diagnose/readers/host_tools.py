@@ -174,6 +174,8 @@ Series = dict[tuple[str, str], list[float]]
 def counters(text: str) -> Found | None:
     """Return what performance counters of Windows say of cores, drives, memory and GPUs."""
     series = _series(text)
+    if not series and "(PDH-" in text[:400]:
+        raise UserError.of("diagnose.file.no-rows")
     if not series:
         return None
 
