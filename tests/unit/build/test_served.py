@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainwright.build import Builds, Request, Wishes, money, search
+from trainwright.build import Builds, Owned, Request, Wishes, money, search
 from trainwright.messages import render
 from trainwright.plan.schema import Plan
 
@@ -90,7 +90,7 @@ def test_money_that_is_left_buys_a_supply_with_the_cards_own_plug() -> None:
         },
         "machine": {"gpus": [{"id": "rtx-4090"}]},
     }  # fmt: skip
-    only = Wishes(only=("rtx-pro-4000-blackwell",))
+    only = Wishes(only=(Owned("gpu", "rtx-pro-4000"),))
     first = search(Request(Plan.model_validate(document), money("3000USD"), only)).builds[0]
     assert first.build.psu.connectors.pcie_16
     assert not [check for check in first.warnings if check.rule == "W7"]
