@@ -10,7 +10,6 @@ from trainwright.diagnose.readers.found import (
     Found,
     GpuSample,
     called,
-    gpu_readings,
     of_gpus,
     sampled,
 )
@@ -107,16 +106,16 @@ def _processes(text: str) -> Found:
         missed.append("which-process")
     count = Message.of("diagnose.file.gpu-processes", count=sum(map(len, took.values())))
     found = of_gpus(alone, missed=missed)
-    gpus = [gpu_readings(*pids.values())[0] if len(pids) == 1 else _several([*pids.values()])
-            for _, pids in sorted(took.items())]  # fmt: skip
-    return Found((count, *found.took), found.missed, {"gpus": gpus} if any(gpus) else {})
+    shared = [_several(index, [*pids.values()]) for index, pids in took.items() if len(pids) > 1]
+    return Found((count, *found.took), found.missed, gpus=(*found.gpus, *filter(None, shared)))
 
 
-def _several(processes: list[list[GpuSample]]) -> dict[str, float]:
+def _several(index: int, processes: list[list[GpuSample]]) -> GpuSample | None:
     """Return what those of a GPU's processes take that are not of the run, at least."""
     used = [[each.readings["utilisation"] for each in samples if each.readings]
             for samples in processes]  # fmt: skip
     means = sorted(fmean(each) for each in used if each)
     if len(means) < 2:
-        return {}
-    return {"foreign_utilisation": min(1.0, sum(means[:-1])), "foreign_processes": len(means) - 1}
+        return None
+    others = {"foreign_utilisation": min(1.0, sum(means[:-1])), "foreign_processes": len(means) - 1}
+    return GpuSample(index, others)
