@@ -455,7 +455,10 @@ def test_what_tools_list_that_explains_no_step_is_refused_by_what_it_is(tmp_path
 
 
 def test_a_table_of_words_or_of_losses_alone_has_no_times(tmp_path):
-    for text in ("epoch,loss\n1,2.3\n2,2.2\n3,2.1\n", "name,time\nmira,noon\njun,dusk\n"):
+    with pytest.raises(UserError) as losses:
+        read(tmp_path, "epoch,step,train_loss\n0,9,2.3\n0,19,2.2\n0,29,2.1\n")
+    assert losses.value.message.id == "diagnose.file-no-times"
+    for text in ("name,time\nmira,noon\njun,dusk\n", "step,step_time\n1,-3\n2,-4\n"):
         with pytest.raises(UserError):
             read(tmp_path, text)
 
@@ -474,6 +477,22 @@ def test_a_gpu_that_heat_slows_is_not_blamed_on_its_board(tmp_path):
 def test_two_trainings_on_one_gpu_are_named(tmp_path):
     first = decide.judge(read(tmp_path, PMON_SHARED).evidence).first
     assert (first.cause, first.variant) == (Cause.SCHEDULING, "other-programs-gpu")
+
+
+def test_two_trainings_in_the_memory_of_one_gpu_are_named(tmp_path):
+    """The second GPU has one process, and a rank's context on the first is no other program."""
+    rows = [(0, 4242, 12000), (0, 4243, 11000), (0, 4244, 500), (1, 4244, 12000)]
+    listed = "".join(
+        f"|    {gpu}   N/A  N/A   {pid}      C   python          {held}MiB |\n"
+        for gpu, pid, held in rows
+    )
+    gpus = read(tmp_path, BUSY + listed).evidence.gpus
+    assert gpus[0].foreign_memory_bytes == 11000 * MIB
+    assert gpus[0].foreign_processes == 1
+    first = decide.judge(read(tmp_path, BUSY + listed).evidence).first
+    assert (first.cause, first.variant) == (Cause.SCHEDULING, "other-programs-gpu")
+    alone = BUSY + "".join(f"{row}\n" for row in listed.splitlines() if "4243" not in row)
+    assert read(tmp_path, alone).evidence.gpus[0].foreign_processes is None
 
 
 def test_memory_that_spills_on_windows_is_named(tmp_path):

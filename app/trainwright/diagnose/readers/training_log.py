@@ -94,6 +94,7 @@ _ERROR = re.compile(
     r"out of memory|OutOfMemoryError|Traceback \(most recent call last\)|\b[Kk]illed\b|oom.kill"
 )
 _LOSS = re.compile(r"\bloss[\"']?[ :=]{1,5}[\"']?\d", re.IGNORECASE)
+_LOSS_NAME = re.compile(r"(?:^|[_/. -])loss$", re.IGNORECASE)
 _MILLISECONDS = re.compile(r"ms(?!g)|_microstep|^(?:fwd|bwd)|^step$")
 """Megatron's and DeepSpeed's timers count them, also where no unit says so."""
 _MICROSECONDS = re.compile(r"us|µs")
@@ -127,6 +128,9 @@ class Line:
 
 def without_times(text: str) -> bool:
     """Return whether this is the log of a training that prints its loss, and no time or rate."""
+    held = texts.table(text[: 1 << 20])
+    if held is not None and any(_LOSS_NAME.search(name) for name in held[0]):
+        return len(held[1]) >= FEW_LOSSES
     return sum(1 for _ in _LOSS.finditer(text[: 1 << 20])) >= FEW_LOSSES
 
 
