@@ -108,16 +108,14 @@ _WANDB_MARK = re.compile(r"\"(?:system[./])?gpu\.\d{1,2}\.gpu\"")
 _WANDB_COLUMN = re.compile(r"\bgpu\.\d{1,2}\.[a-z]")
 
 
-_RUN = re.compile(r"(?P<run>.{1,300}) - (?P<metric>[^ ]{1,200})")
-"""How a chart of W&B names the column of one run."""
-
-
 def of_first_run(names: Sequence[str]) -> tuple[list[str], Message | None]:
-    """Return columns by their metric, those of other runs than the first blank, and who that is."""
-    found = [_RUN.fullmatch(name) for name in names]
-    runs = list(dict.fromkeys(each["run"] for each in found if each is not None))
-    kept = [name if each is None else each["metric"] if each["run"] == runs[0] else ""
-            for name, each in zip(names, found, strict=True)]  # fmt: skip
+    """Return columns by their metric, those of other runs than the first blank, and who that is.
+
+    A chart of W&B names the column of one run "run - metric".
+    """
+    found = [name.rpartition(" - ") for name in names]
+    runs = list(dict.fromkeys(run for run, mark, _ in found if mark))
+    kept = [metric if not mark or run == runs[0] else "" for run, mark, metric in found]
     if len(runs) < 2:
         return kept, None
     return kept, Message.of("diagnose.file.runs-left", run=runs[0], count=len(runs) - 1)

@@ -156,10 +156,6 @@ def _memory(word: str) -> float | None:
 
 _PATH = re.compile(r"\\\\[^\\\n]{1,80}\\(?P<of>[^\n]{1,400})\\(?P<name>[^\\\n]{1,80})")
 """A counter of Windows: computer, object with its instance, name."""
-_SAMPLE = re.compile(
-    r"(?:^|  ) *(?P<path>\\\\[^\n]{3,600}?) ?:\s{1,200}(?P<value>-?\d[^\s]{0,40})", re.MULTILINE
-)
-"""A counter and its value, as Get-Counter prints them."""
 _ENGINE = re.compile(
     r"_luid_(?P<gpu>\w{1,60}?)_phys_\d_(?P<engine>eng_\d+)_engtype_(?:compute|cuda)"
 )
@@ -221,7 +217,7 @@ def _series(text: str) -> Series:
         names, rows = held
         cells = [(name, [row[at] for row in rows]) for at, name in enumerate(names)]
     elif "\\\\" in text[:2000]:
-        cells = [(found["path"], [found["value"]]) for found in _SAMPLE.finditer(text)]
+        cells = list(_printed(text))
     series: Series = {}
     for name, words in cells:
         if (path := _PATH.fullmatch(name.strip())) is not None:
@@ -230,6 +226,18 @@ def _series(text: str) -> Series:
             ]
             series.setdefault((path["of"].lower(), path["name"].lower()), []).extend(read)
     return {at: held for at, held in series.items() if held}
+
+
+def _printed(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield what Get-Counter prints: a counter's path with a colon, and its value below."""
+    path = ""
+    for line in text.splitlines():
+        _, mark, name = line.partition("\\\\")
+        if mark and line.rstrip().endswith(":"):
+            path = mark + name.rstrip().removesuffix(":").rstrip()
+        elif path and (word := line.strip()):
+            yield path, [word]
+            path = ""
 
 
 def _gpus(series: Series) -> Iterator[GpuSample]:
@@ -263,13 +271,15 @@ def _gpus(series: Series) -> Iterator[GpuSample]:
 
 
 _SECTION = re.compile(
-    r"^(?:(?P<gpu>GPU \d)|(?P<disk>(?:Disk|디스크) \d.{0,40})|(?P<cpu>CPU)|(?:Memory|메모리))\s*$"
+    r"^(?:(?P<gpu>GPU \d)|(?P<disk>(?:Disk|디스크) \d.{0,40})|(?P<cpu>CPU)|(?:Memory|메모리))$"
 )
 _KEPT = re.compile(
-    r"^\s*(?P<key>[^\d\n]{2,60}?):?\s+(?P<value>\d[\d.,]*(?: ?/ ?\d[\d.,]*)?) ?(?P<unit>[%GMK]?B?)$"
+    r"(?P<value>(?<![\d.,])\d[\d.,]{0,20}(?: ?/ ?\d[\d.,]{0,20})?) ?(?P<unit>[%GMK]?B?)$"
 )
+_MOST_LINE = 200
+"""Characters of a line of Task Manager; assumed."""
 _TASK_MANAGER = re.compile(
-    r"^\s*(?:Dedicated GPU memory|전용 GPU 메모리|Logical processors|논리 프로세서"
+    r"^[ \t]{0,80}(?:Dedicated GPU memory|전용 GPU 메모리|Logical processors|논리 프로세서"
     r"|Active time|활성 시간)\b",
     re.MULTILINE,
 )
@@ -286,15 +296,16 @@ def task_manager(text: str) -> Found | None:
     gpus: dict[int, dict[str, str | None]] = {}
     part, index, busy = "", 0, list[float]()
     for line in text.splitlines():
-        if (section := _SECTION.match(line)) is not None:
+        if (section := _SECTION.match(line.strip()[:_MOST_LINE])) is not None:
             part = section.lastgroup or "memory"
             index = int(line.strip()[-1]) if part == "gpu" else index
             continue
         if part == "gpu" and index not in gpus and (name := line.strip()):
             gpus[index] = {"name": name}
-        if (kept := _KEPT.match(line)) is None:
+        line = line.strip()[:_MOST_LINE]
+        if (kept := _KEPT.search(line)) is None:
             continue
-        key, unit = kept["key"].strip().lower(), kept["unit"]
+        key, unit = line[: kept.start()].strip(" \t:").lower(), kept["unit"]
         first, _, second = kept["value"].partition("/")
         if part == "gpu" and key in ("dedicated gpu memory", "전용 gpu 메모리"):
             gpus[index] |= {"memory_used_bytes": f"{first.strip()}{unit}",
