@@ -1,16 +1,16 @@
 """Why each free setting has its value, with this model's numbers and what would flip it."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from trainwright.advise import space
+from trainwright.advise import loading, space
 from trainwright.advise.advice import Reason
 from trainwright.advise.search import Search
 from trainwright.advise.sharing import SHARDING_SOURCE, alternative, faster_shares, served, shares
 from trainwright.advise.space import Candidate
 from trainwright.advise.walk import Timed
 from trainwright.catalog import GpuRecord
+from trainwright.catalog.precision import multiplies_faster
 from trainwright.estimate.time.compiling import SOURCE as COMPILING
 from trainwright.estimate.time.compiling import compiling
 from trainwright.estimate.time.compiling import verdict as compiling_verdict
@@ -30,6 +30,9 @@ _CAPABILITY = {
 
 _USUAL = {"ollama": "ollama.com: library", "llama.cpp": "llama.cpp: tools/server/README.md"}
 """Where engines say which weights they take without being asked."""
+_BAD_HALVES = ("TU116", "TU117")
+_BAD_SOURCE = "ultralytics: utils/checks.py, check_amp"
+"""Chips whose convolutions in fp16 have returned NaN, and who found it."""
 _MUCH = 0.1
 """Share of a step that compiling has to save to be named first; assumed."""
 
@@ -71,9 +74,13 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     ]
     flips = None
     if value == "fp16-mixed" and record.vendor == "NVIDIA":
-        flips = Message.of("advise.flip.bf16-gpu")
+        bad = record.chip in _BAD_HALVES
+        flips = Message.of("advise.flip.nan" if bad else "advise.flip.bf16-gpu")
+        source = f"{source}; {_BAD_SOURCE}" if bad else source
     if not others:
-        yield _reason("precision", value, f"advise.precision.{value}", source, flips, gpu=gpu)
+        plain = value == "fp16-mixed" and not multiplies_faster(record, value)
+        id = f"advise.precision.{value}{'-vector' if plain else ''}"
+        yield _reason("precision", value, id, source, flips, gpu=gpu)
         return
     other = others[0]
     gain = other.seconds / best.seconds
@@ -82,7 +89,7 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     yield _reason(
         "precision",
         value,
-        _compared(record, gain),
+        _compared(record, value, gain),
         source,
         flips,
         gpu=gpu,
@@ -101,11 +108,11 @@ def _by_engine(search: Search) -> bool:
     return search.facts.settings.engine != "transformers"
 
 
-def _compared(record: GpuRecord, gain: float) -> str:
+def _compared(record: GpuRecord, value: str, gain: float) -> str:
     """Return the sentence on the next precision, which takes ``gain`` times as long."""
     if gain <= 1:
         return "advise.precision.only-fits"
-    units = record.vendor == "NVIDIA"
+    units = record.vendor == "NVIDIA" and multiplies_faster(record, value)
     return "advise.precision.faster" if units else "advise.precision.faster-elsewhere"
 
 
@@ -257,7 +264,11 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
         "cost": slower(best, plain),
         "micro": best.candidate.micro_batch,
     }
-    if rival is None:
+    if need <= room:  # and the p95 is above what the device has
+        yield _reason(
+            "checkpointing", value, "advise.checkpointing.edge", _ESTIMATE, None, **values
+        )
+    elif rival is None:
         yield _reason("checkpointing", value, "advise.checkpointing.on", _ESTIMATE, flips, **values)
     elif rival.seconds < best.seconds:  # it was passed over, for it leaves nothing free
         gain = 1 - rival.seconds / best.seconds
@@ -274,14 +285,18 @@ def _optimizer(search: Search, best: Timed, report: Report) -> Iterator[Reason]:
     if not search.plan.workload.trains:
         return
     value = best.candidate.optimizer
-    state = sum(term.value for term in report.memory.terms if term.role == "optimizer")
+    aside = report.memory.host.parts if report.memory.host is not None else ()
+    terms = (*report.memory.terms, *aside)
+    state = sum(term.value for term in terms if term.role in ("optimizer", "host-state"))
     flips: Message | None = Message.of("advise.flip.memory-optimizer")
     if value == "adamw-8bit" and best.candidate.effect:
         id, source = "advise.optimizer.eight-bit", "Dettmers et al. 2022 (arXiv 2110.02861)"
     elif value != "adamw" and best.candidate.effect:
         id, source = "advise.optimizer.smaller", "Shazeer and Stern 2018 (arXiv 1804.04235)"
     else:
-        id, source, flips = "advise.optimizer.default", "Loshchilov and Hutter 2019", None
+        moved = any(term.role == "host-state" for term in aside)
+        id = f"advise.optimizer.{'aside' if moved else 'default'}"
+        source, flips = "Loshchilov and Hutter 2019", None
     yield _reason("optimizer", value, id, source, flips, value=value, state=state)
 
 
@@ -436,51 +451,7 @@ def _by_rule(search: Search, report: Report) -> Iterator[Reason]:
     if given.compile is None and not trains and not _by_engine(search):
         yield _reason("compile", base.compile, "advise.compile.serving", COMPILING, None)
     if trains:
-        yield from _loader(search, report)
-
-
-def _loader(search: Search, report: Report) -> Iterator[Reason]:
-    base, given = report.settings, search.plan.settings.loader
-    if given.num_workers is None:
-        yield _workers(search, report)
-    if given.prefetch_factor is None:
-        yield _reason(
-            "loader.prefetch_factor", base.prefetch_factor, "advise.prefetch", "torch default", None
-        )
-    if given.pin_memory is None:
-        source = "stas00: 0.46 s pinned against 0.65 s pageable on A100"
-        id = "advise.pin" if base.pin_memory else "advise.pin-off"
-        if not base.pin_memory:
-            source = "torch: utils/data/dataloader.py, which warns that mps has none"
-        yield _reason("loader.pin_memory", base.pin_memory, id, source, None)
-    if given.persistent_workers is None and base.num_workers > 0:
-        source = "torch: DataLoader"
-        yield _reason(
-            "loader.persistent_workers", base.persistent_workers, "advise.persistent", source, None
-        )
-
-
-def _workers(search: Search, report: Report) -> Reason:
-    """Return why there are so many workers: by what they pass on, or by rule."""
-    count, cores = report.settings.num_workers, search.facts.machine.cores
-    flips = Message.of("advise.flip.workers")
-    pipeline = report.time.pipeline
-    if pipeline is None or pipeline.recommended is None:
-        id = "advise.workers.unknown" if cores is None else "advise.workers.rule"
-        source = "stas00, DataLoader; torch warns above the cores of the process"
-        return _reason(
-            "loader.num_workers", count, id, source, flips, workers=count, cores=cores or 0
-        )
-    rates = {name: rate.value for name, rate in pipeline.stages if rate is not None}
-    demand = rates["gpu"]
-    rate = min(rates.get(name, math.inf) for name in ("decode", "handover"))
-    id = "advise.workers.model" if rate >= demand else "advise.workers.limited"
-    return _reason(
-        *("loader.num_workers", count, id, _ESTIMATE, flips),
-        workers=count,
-        rate=rate,
-        demand=demand,
-    )
+        yield from loading.reasons(search, report)
 
 
 def _has_batch_norm(search: Search, candidate: Candidate) -> bool:

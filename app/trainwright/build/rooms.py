@@ -1,4 +1,6 @@
-"""The same computer in a case with more room and air, as far as money is left for it."""
+"""The same computer in a case with more room and air, and with a supply that has the cards' own
+plugs, as far as money is left for it.
+"""
 
 from dataclasses import replace
 
@@ -33,6 +35,40 @@ def roomier(outcome: Outcome, around: Around, limit: float) -> Outcome:
         if _close(said) < fewest and not forbidden(said, sound=True) and _rate(facts) == rate:
             best, fewest = _moved(outcome, case, said, cost), _close(said)
     return best
+
+
+def without_adapters(outcome: Outcome, around: Around, limit: float) -> Outcome:
+    """Return the computer with the cheapest supply that feeds its cards without adapters.
+
+    The same one where money is left for none, or where it has been there already.
+    """
+    build = outcome.build
+    own = around.shelves.cost("psu", build.psu) if build.psu is not None else 0.0
+    if not own or build.psu is None or not _adapted(outcome.checks):
+        return outcome
+    warned = _warnings(outcome.checks)
+    cap = around.wishes.wall_w
+    for psu in around.psus:
+        cost = outcome.cost + around.shelves.cost("psu", psu) - own
+        if cost > limit:
+            break
+        if psu.watts < build.psu.watts:
+            continue
+        facts = facts_of(replace(build, psu=psu), outcome.use)
+        said = checks_of(facts)
+        watts = facts.power.wall_w or facts.power.sustained.value
+        better = not _adapted(said) and _warnings(said) < warned
+        if better and not forbidden(said, sound=True) and (not cap or watts <= cap):
+            return replace(outcome, build=facts.build, checks=said, cost=cost, watts=watts)
+    return outcome
+
+
+def _adapted(checks: tuple[Check, ...]) -> bool:
+    return any(check.verdict == "warning" and check.rule == "W7" for check in checks)
+
+
+def _warnings(checks: tuple[Check, ...]) -> int:
+    return sum(check.verdict == "warning" for check in checks)
 
 
 def _moved(outcome: Outcome, case: CaseRecord, said: tuple[Check, ...], cost: float) -> Outcome:

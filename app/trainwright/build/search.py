@@ -29,7 +29,7 @@ from trainwright.build.money import amount
 from trainwright.build.offers import Market
 from trainwright.build.reasons import limited_said
 from trainwright.build.request import Request
-from trainwright.build.rooms import roomier
+from trainwright.build.rooms import roomier, without_adapters
 from trainwright.build.run import Run
 from trainwright.build.shortfall import shortfall, surer, without_a_wish
 from trainwright.build.sites import Around
@@ -388,7 +388,8 @@ class _Search:  # Long: what one step works out, the others look up.
             found = self.choosing.best(cards, work, cost, self.limit, needed)
             if found is not None and level(found.seconds) <= level(outcome.seconds):
                 best, taken = found, needed
-        return roomier(best, self.around, self.limit)
+        fed = without_adapters(best, self.around, self.limit)
+        return roomier(fed, self.around, self.limit)
 
     def _money(self, builds: list[Candidate], ladder: list[Outcome]) -> Iterator[Message]:
         """Yield what is left of the money, and what more of it would bring."""

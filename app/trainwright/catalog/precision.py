@@ -69,6 +69,12 @@ def peak_flops(record: GpuRecord, precision: Precision) -> Fact | None:
     return next((record.flops[key] for key in _RATE[precision] if key in record.flops), None)
 
 
+def multiplies_faster(record: GpuRecord, precision: str) -> bool:
+    """Return whether matrix units are known that take factors of the precision."""
+    keys = next((keys for name, keys in _RATE.items() if name == precision), ())
+    return any(key in record.flops for key in keys if not key.startswith("fp32"))
+
+
 def supports(record: GpuRecord, precision: Precision) -> Literal[True] | Message:
     """Return True, or the reason why training in the precision makes no sense there.
 

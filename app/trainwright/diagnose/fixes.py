@@ -139,6 +139,8 @@ def _best_batch(evidence: Evidence) -> int:
 
 def _smaller_batch(evidence: Evidence) -> Fix | None:
     setup = _setup(evidence)
+    if setup.batch is None and not on_cpu(evidence):
+        return _say("fewer-samples")
     if not setup.batch or setup.batch < 2:
         return None
     patch = {
@@ -255,7 +257,9 @@ def _on_device(evidence: Evidence) -> Fix:
 
 
 def _expandable(evidence: Evidence) -> Fix | None:
-    if on_cpu(evidence) or _setup(evidence).allocator == "expandable":
+    """Not on Windows, which alone lends memory to a GPU, and where torch has none of them."""
+    lent = any(gpu.memory_shared_bytes for gpu in evidence.gpus or ())
+    if lent or on_cpu(evidence) or _setup(evidence).allocator == "expandable":
         return None
     return _say("expandable", {"settings.allocator": "expandable"})
 

@@ -111,6 +111,7 @@ _SAVED: dict[str, Callable[[Evidence], float | None]] = {
     "shapes": saved_by("shapes"),
     "shards": saved_by("cached_data"),
     "smaller-batch": saved_by_smaller,
+    "fewer-samples": saved_by_smaller,
     "synchronisation": saved_by("without_synchronisation"),
 }
 """Fix -> what the trials of its change save, as a share of the step; None where none was tried."""

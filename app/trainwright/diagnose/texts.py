@@ -1,9 +1,10 @@
 """Text as terminals, log files and notebooks hold it, made plain."""
 
+import csv
 import html
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from trainwright.messages import UserError
@@ -80,6 +81,35 @@ def from_json(text: str, format: str, taken: Callable[[Any], T]) -> T:
         return taken(json.loads(text))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise UserError.of("diagnose.file.broken-json", format=format) from None
+
+
+_MOST_CELLS = 5_000_000
+
+
+def table(text: str) -> tuple[list[str], list[list[str]]] | None:
+    """Return the names of columns, and the rows below, of a text whose cells a mark divides.
+
+    None where its first line does not name columns, or no line below has as many cells.
+    """
+    lines = text.lstrip("\ufeff\n ").splitlines()
+    heading = lines[0] if lines else ""
+    if not heading or len(heading) > 200_000:
+        return None
+    mark = max(",;\t", key=heading.count)
+    try:
+        names, *rows = csv.reader(lines[: _MOST_CELLS // (heading.count(mark) + 1)], delimiter=mark)
+    except csv.Error:
+        return None
+    named = len(names) > 1 and not any(
+        re.fullmatch(r"\s*[-+.\d][-+.\de]*\s*", one) for one in names
+    )
+    whole = [row for row in rows if len(row) == len(names)]
+    return ([one.strip() for one in names], whole) if named and whole else None
+
+
+def columns(names: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, list[float | None]]:
+    """Return the numbers of each column by its name; None where a cell has none."""
+    return {name: [number(row[at]) for row in rows] for at, name in enumerate(names)}
 
 
 def number(word: str) -> float | None:

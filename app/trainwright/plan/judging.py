@@ -38,14 +38,25 @@ def verdict(
     return Verdict.FITS if p95 <= total * (1 - HEADROOM) else Verdict.TIGHT
 
 
+SYSTEM_HOLDS = 2 << 30
+"""Bytes of system memory that the system and a desktop hold; assumed."""
+PROCESS_HOLDS = 2 << 30
+"""Bytes of system memory that Python, torch and CUDA hold in each process; assumed: torch with its
+CUDA libraries alone is above 1 GiB."""
+
+
 def host_room(machine: Machine, memory: MemoryEstimate) -> int | None:
     """Return the bytes of system memory that the CPU's side may take; None where not known.
 
-    Where the GPU shares that memory, it is what the GPU's peak leaves: offloading gains nothing.
+    Where something is offloaded, it is what the system and the processes leave, for then it is
+    filled. Where the GPU shares that memory, it is what the GPU's peak leaves: offloading gains
+    nothing.
     """
-    if machine.memory_bytes is None or not machine.gpu.record.unified_memory:
-        return machine.memory_bytes
-    return max(0, round(machine.memory_bytes - memory.device_used.value))
+    if machine.memory_bytes is None:
+        return None
+    shared = memory.device_used.value if machine.gpu.record.unified_memory else 0.0
+    held = SYSTEM_HOLDS + PROCESS_HOLDS * machine.gpus_each if memory.host is not None else 0
+    return max(0, round(machine.memory_bytes - max(shared, held)))
 
 
 def open_notes(plan: Plan, settings: FullSettings, decided: Verdict) -> Iterator[Message]:

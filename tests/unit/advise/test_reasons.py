@@ -119,6 +119,33 @@ def test_checkpointing_that_is_needed_names_what_would_make_it_unnecessary(make_
     )
 
 
+def test_checkpointing_for_a_margin_is_not_said_to_be_needed(make_case: Any) -> None:
+    """What needs less than tensors may take would fit, at the edge."""
+    seen = []
+    for length in (3100, 3400):
+        fixed = {"micro_batch": 24, "precision": "bf16-mixed"}
+        case = make_case("rtx-3060-12gb", NARROW, length=length, settings=fixed)
+        because = reason(advised(case), "checkpointing").because
+        short = because.values["need"] > because.values["room"]
+        assert short == (because.id != "advise.checkpointing.edge")
+        seen.append(because.id)
+    assert seen == ["advise.checkpointing.edge", "advise.checkpointing.on"]
+
+
+def test_a_gpu_without_tensor_cores_is_not_said_to_have_them(make_case: Any) -> None:
+    """GTX 16 cards compute in fp16, with convolutions that have returned NaN."""
+    found = reason(advised(make_case("gtx-1660")), "precision")
+    assert found.value == "fp16-mixed"
+    assert "NaN" in render(found.flips, "en")
+    for language in LANGUAGES:
+        said = render(found.because, language)
+        assert "uses the tensor cores" not in said
+        assert "텐서 코어를 사용" not in said
+    turing = reason(advised(make_case("rtx-2080-ti")), "precision")
+    assert turing.because.id == "advise.precision.faster"
+    assert "NaN" not in render(turing.flips, "en")
+
+
 def test_checkpointing_to_go_faster_is_corrected_with_numbers(make_case: Any) -> None:
     case = make_case("h100-80gb", NARROW, settings={"checkpointing": "full"})
     note = notes(advised(case))["advise.mistake.checkpointing"]

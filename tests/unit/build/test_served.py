@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainwright.build import Builds, Request, Wishes, money, search
+from trainwright.build import Builds, Owned, Request, Wishes, money, search
 from trainwright.messages import render
 from trainwright.plan.schema import Plan
 
@@ -77,3 +77,20 @@ def test_money_that_is_left_buys_a_case_with_room_and_air() -> None:
     found = search(Request(Plan.model_validate(document), money("6000USD"), Wishes(gpus=2)))
     first = found.builds[0]
     assert not [check for check in first.warnings if check.rule == "T1"]
+
+
+@pytest.mark.slow
+def test_money_that_is_left_buys_a_supply_with_the_cards_own_plug() -> None:
+    """A card of 140 W with a 16-pin socket: the cheapest supply feeds it by an adapter."""
+    document = {
+        "trainwright": 1,
+        "model": {"preset": "llama-3.1-8b"},
+        "workload": {
+            "task": "lora", "inputs": {"sequence_length": 2048}, "effective_batch": 16,
+        },
+        "machine": {"gpus": [{"id": "rtx-4090"}]},
+    }  # fmt: skip
+    only = Wishes(only=(Owned("gpu", "rtx-pro-4000"),))
+    first = search(Request(Plan.model_validate(document), money("3000USD"), only)).builds[0]
+    assert first.build.psu.connectors.pcie_16
+    assert not [check for check in first.warnings if check.rule == "W7"]

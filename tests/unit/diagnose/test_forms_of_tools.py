@@ -61,6 +61,110 @@ PMON_MEMORY = """# gpu         pid   type     fb   ccpm    command
 # Idx           #    C/G     MB     MB    name
     0       4242     C  10000      0    python
 """
+PMON_SHARED = """# gpu         pid   type     sm    mem    enc    dec    command
+# Idx           #    C/G      %      %      %      %    name
+    0       2210     G      2      1      -      -    Xorg
+    0       4242     C     50     18      -      -    python
+    0       4243     C     30     11      -      -    python train.py
+    1       4244     C     90     40      -      -    python
+    0       4242     C     54     18      -      -    python
+    0       4243     C     34     11      -      -    python train.py
+    1       4244     C     92     40      -      -    python
+"""
+DMON_HELD = """# gpu    pwr  gtemp     sm    mem  pviol  tviol
+# Idx      W      C      %      %      %   bool
+    0    249     84     99     72     70      1
+    0    250     85    100     71     20      1
+"""
+REPORT_HOT = """==============NVSMI LOG==============
+GPU 00000000:17:00.0
+    Product Name                : NVIDIA GeForce RTX 3090
+    Clocks Event Reasons
+        SW Power Cap            : Active
+        HW Slowdown             : Not Active
+            HW Thermal Slowdown : Not Active
+    Utilization
+        Gpu                     : 100 %
+    Temperature
+        GPU Current Temp        : 71 C
+    GPU Power Readings
+        Power Draw              : 349.10 W
+        Current Power Limit     : 350.00 W
+    Clocks
+        SM                      : 1695 MHz
+    Max Clocks
+        SM                      : 2100 MHz
+GPU 00000000:65:00.0
+    Product Name                : NVIDIA GeForce RTX 3090
+    Clocks Event Reasons
+        SW Power Cap            : Not Active
+        HW Slowdown             : Active
+            HW Thermal Slowdown : Active
+    Utilization
+        Gpu                     : 96 %
+    Temperature
+        GPU Current Temp        : 93 C
+    GPU Power Readings
+        Power Draw              : 190.10 W
+        Current Power Limit     : 350.00 W
+    Clocks
+        SM                      : 900 MHz
+    Max Clocks
+        SM                      : 2100 MHz
+"""
+WANDB_CHART = """"Relative Time (Process)","brisk-sun-3 - system/gpu.0.gpu","brisk-sun-3 - system/gpu.0.gpu__MIN","calm-sea-4 - system/gpu.0.gpu"
+"0.5","30","30","99"
+"15.5","20","20","98"
+"""
+WANDB_TABLE = """,system.gpu.0.gpu,system.gpu.0.powerWatts,system.cpu,_runtime
+0,30,120.5,12.0,15.1
+1,20,,14.0,30.1
+"""
+METRICS_CSV = (
+    "_step,_runtime,train/loss,perf/step_time,perf/data_time_ms,train/samples_per_second\n0,9,2.31,9.1,8200,7\n"
+    + "".join(f"{at},{9 + at},2.2,1.4,900,45\n" for at in range(1, 6))
+)
+SCALARS = "Wall time,Step,Value\n1710208801.1,0,2.31\n1710208811.1,10,2.21\n1710208821.1,20,2.11\n1710208861.1,30,2.01\n"
+RESULTS = "epoch,time,train/box_loss\n1,2500,1.21\n2,5000,1.20\n3,7500,1.19\n4,10000,1.18\n"
+TYPEPERF = """"(PDH-CSV 4.0)","\\\\LAB3\\Processor(_Total)\\% Processor Time","\\\\LAB3\\PhysicalDisk(0 C:)\\% Idle Time","\\\\LAB3\\Memory\\Available MBytes","\\\\LAB3\\GPU Engine(pid_51_luid_0x0_0xC2D5_phys_0_eng_0_engtype_Compute_0)\\Utilization Percentage"
+"03/12/2024 10:20:01.123","90.5","20.0","2048","31.0"
+"03/12/2024 10:20:02.123","91.5","10.0","1024","29.0"
+"""
+GET_COUNTER = r"""
+Timestamp                 CounterSamples
+---------                 --------------
+3/12/2024 10:20:01 AM     \\lab3\processor(_total)\% processor time :
+                          97.5
+
+                          \\lab3\gpu adapter memory(luid_0x0_0x0000c2d5_phys_0)\shared usage :
+                          15000000000
+
+"""
+TASK_MANAGER = """GPU 0
+
+\tNVIDIA GeForce RTX 3090
+
+\tDriver version:\t31.0.15.5222
+
+\tUtilization\t8%
+\tDedicated GPU memory\t23.2/24.0 GB
+\tShared GPU memory\t14.0/31.9 GB
+\tGPU Memory\t37.2/55.9 GB
+"""
+TASK_MANAGER_KO = """CPU
+
+\tAMD Ryzen 9 5950X 16-Core Processor
+
+\t논리 프로세서:\t32
+\t사용률\t9%
+GPU 1
+
+\tNVIDIA GeForce RTX 2080 Ti
+
+\t사용률\t3%
+\t전용 GPU 메모리\t10.8/11.0GB
+\t공유 GPU 메모리\t6.0/16.0GB
+"""
 TOPO = """\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID
 GPU0\t X \tPHB\t0-15\t0\t\tN/A
 GPU1\tPHB\t X \t0-15\t0\t\tN/A
@@ -207,6 +311,17 @@ FORMS = {
     "nvidia-smi dmon -s put": (DMON_BUS, {"gpus.0.received_bytes_s": 2.1e9, "gpus.0.sent_bytes_s": 3.1e8}),
     "nvidia-smi dmon --format csv": (DMON_CSV, {"gpus.0.power_w.mean": 161}),
     "nvidia-smi pmon -s m": (PMON_MEMORY, {"gpus.0.utilisation": None}),
+    "nvidia-smi pmon, two on one GPU": (PMON_SHARED, {"gpus.0.utilisation": None, "gpus.0.foreign_utilisation": 0.32, "gpus.0.foreign_processes": 1, "gpus.1.utilisation.mean": 0.91}),
+    "nvidia-smi dmon -s puv": (DMON_HELD, {"gpus.0.throttled": {"power-cap": 0.5, "thermal": 1.0}}),
+    "a chart of W&B": (WANDB_CHART, {"gpus.0.utilisation.mean": 0.25}),
+    "run.history of W&B as CSV": (WANDB_TABLE, {"gpus.0.utilisation.mean": 0.25, "gpus.0.power_w.mean": 120.5, "host.utilisation.mean": 0.13}),
+    "metrics as CSV": (METRICS_CSV, {"steps.seconds": 1.4, "steps.data_wait": 0.9, "throughput.samples_s": 45}),
+    "a scalar of TensorBoard": (SCALARS, {"steps.seconds": 1.0, "steps.steps": 30, "steps.unit": None}),
+    "results.csv of ultralytics": (RESULTS, {"steps.seconds": 2500, "steps.steps": 3, "steps.unit": "epoch"}),
+    "typeperf": (TYPEPERF, {"host.utilisation.mean": 0.91, "host.drive_busy": 0.85, "host.memory_available_bytes": 1 << 30, "gpus.0.utilisation.mean": 0.3}),
+    "Get-Counter": (GET_COUNTER, {"host.utilisation.mean": 0.975, "gpus.0.memory_shared_bytes": 15e9}),
+    "Task Manager": (TASK_MANAGER, {"gpus.0.memory_shared_bytes": 14 << 30, "gpus.0.memory_total_bytes": 24 << 30, "gpus.0.utilisation": None}),
+    "Task Manager in Korean": (TASK_MANAGER_KO, {"gpus.0.memory_shared_bytes": 6 << 30, "host.cores": 32, "host.utilisation.mean": 0.09}),
     "nvidia-smi topo -m": (TOPO, {"setup.link": "pcie"}),
     "nvidia-smi topo -m, NVLink": (TOPO.replace("PHB", "NV12"), {"setup.link": "nvlink"}),
     "gpustat": (GPUSTAT, {"gpus.0.utilisation.mean": 0.97, "gpus.0.memory_used_bytes": 70000 * MIB}),
@@ -297,6 +412,11 @@ def test_vmstat_of_this_computer_is_read(tmp_path, options):
         (LIGHTNING.replace("100            \t", "-              \t"), "diagnose.file-refused"),
         (PY_SPY_RAW.replace(" 80", " 0").replace(" 20", " 0"), "diagnose.file-refused"),
         (VMSTAT_WIDE[: VMSTAT_WIDE.index("   9    0")], "diagnose.file-refused"),
+        (TYPEPERF.splitlines()[0] + "\n", "diagnose.file-refused"),
+        (
+            WANDB_CHART.replace('"30","30","99"', '"","",""').splitlines()[0] + '\n"1","","",""\n',
+            "diagnose.file-refused",
+        ),
         ("{'loss': 2.3, 'epoch': 0.01}\n{'loss': 2.2, 'epoch': 0.02}\n", "diagnose.file-no-times"),
         (
             "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n",
@@ -310,6 +430,78 @@ def test_what_is_cut_off_or_says_nothing_is_refused_with_its_reason(tmp_path, te
         read(tmp_path, text)
     assert refused.value.message.id == reason
     assert "diagnose." not in render(refused.value.message, "ko")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "  PID USER      PRI  NI  VIRT   RES   SHR S CPU%\n 42 mira 20 0 42G R 100\n",
+            "processes",
+        ),
+        (
+            "# Samples: 2K of event 'cycles'\n# Overhead  Command  Symbol\n  41.2%  python\n",
+            "profile",
+        ),
+        ("Job ID: 8\nCPU Efficiency: 6.12% of 6-22:44:48 core-walltime\n", "jobs"),
+        ("JobID|JobName|Elapsed|TotalCPU\n8|train|10:25:18|10:12:11\n", "jobs"),
+        ('"Step","brisk-sun-3 - train/loss"\n"0","2.3"\n"1","2.2"\n', "chart"),
+    ],
+)
+def test_what_tools_list_that_explains_no_step_is_refused_by_what_it_is(tmp_path, text, reason):
+    with pytest.raises(UserError) as refused:
+        read(tmp_path, text)
+    assert refused.value.message.id == f"diagnose.file-of-{reason}"
+
+
+def test_a_table_of_words_or_of_losses_alone_has_no_times(tmp_path):
+    with pytest.raises(UserError) as losses:
+        read(tmp_path, "epoch,step,train_loss\n0,9,2.3\n0,19,2.2\n0,29,2.1\n")
+    assert losses.value.message.id == "diagnose.file-no-times"
+    for text in ("name,time\nmira,noon\njun,dusk\n", "step,step_time\n1,-3\n2,-4\n"):
+        with pytest.raises(UserError):
+            read(tmp_path, text)
+
+
+def test_a_gpu_that_heat_slows_is_not_blamed_on_its_board(tmp_path):
+    """The slowdown of the hardware is its heat's, and the other GPU's power limit is its own."""
+    verdicts = decide.judge(read(tmp_path, REPORT_HOT).evidence).verdicts
+    assert (verdicts[0].cause, verdicts[0].variant) == (Cause.SCHEDULING, "heat")
+    assert all("by-board" not in each.says.id for each in verdicts)
+    braked = decide.judge(
+        read(tmp_path, REPORT_HOT.replace("HW Thermal", "HW Power Brake")).evidence
+    )
+    assert any("by-board" in each.says.id for each in braked.verdicts)
+
+
+def test_two_trainings_on_one_gpu_are_named(tmp_path):
+    first = decide.judge(read(tmp_path, PMON_SHARED).evidence).first
+    assert (first.cause, first.variant) == (Cause.SCHEDULING, "other-programs-gpu")
+
+
+def test_two_trainings_in_the_memory_of_one_gpu_are_named(tmp_path):
+    """The second GPU has one process, and a rank's context on the first is no other program."""
+    rows = [(0, 4242, 12000), (0, 4243, 11000), (0, 4244, 500), (1, 4244, 12000)]
+    listed = "".join(
+        f"|    {gpu}   N/A  N/A   {pid}      C   python          {held}MiB |\n"
+        for gpu, pid, held in rows
+    )
+    gpus = read(tmp_path, BUSY + listed).evidence.gpus
+    assert gpus[0].foreign_memory_bytes == 11000 * MIB
+    assert gpus[0].foreign_processes == 1
+    first = decide.judge(read(tmp_path, BUSY + listed).evidence).first
+    assert (first.cause, first.variant) == (Cause.SCHEDULING, "other-programs-gpu")
+    alone = BUSY + "".join(f"{row}\n" for row in listed.splitlines() if "4243" not in row)
+    assert read(tmp_path, alone).evidence.gpus[0].foreign_processes is None
+
+
+def test_memory_that_spills_on_windows_is_named(tmp_path):
+    first = decide.judge(read(tmp_path, TASK_MANAGER).evidence).first
+    assert first.cause is Cause.MEMORY
+    # Expandable segments do not exist on Windows, and less at once is what helps.
+    fixes = [fix.says.id.removeprefix("diagnose.fix.") for fix in first.fixes]
+    assert "fewer-samples" in fixes
+    assert "expandable" not in fixes
 
 
 @pytest.mark.parametrize("text", [BUSY, SMI_MIG, GPUSTAT])

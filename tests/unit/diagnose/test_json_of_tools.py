@@ -195,7 +195,7 @@ def test_a_log_that_ends_without_memory_says_what_the_error_asks_for(read):
         ("\x18\0\0\0brain.Event:2", "diagnose.file-of-events"),
         ("Filesystem      Size  Used Avail Use% Mounted on\nshm  64M   64M  0 100% /dev/shm\n",
          "diagnose.file-of-hardware"),
-        ('"Step","run-1 - system.gpu.0.gpu","run-1 - system.gpu.0.gpu__MIN"\n15,32,32\n',
+        ('"Step","run-1 - train.loss","run-1 - train.loss__MIN"\n15,32,32\n',
          "diagnose.file-of-chart"),
         ("INFO 03-18 10:22:31 [loggers.py:111] Avg prompt throughput: 412.3 tokens/s, Avg "
          "generation throughput: 812.4 tokens/s, Running: 12 reqs\n", "diagnose.file-of-server"),

@@ -375,6 +375,10 @@ def test_offloading_needs_the_systems_memory() -> None:
     assert "plan.note.host-unknown" in [note.id for note in unknown.notes]
     enough = report(plan(**offloaded, machine=gpus | {"memory_gib": 64}))
     assert enough.fits
+    # The system and Python with CUDA hold some of it, too.
+    filled = report(plan(**offloaded, machine=gpus | {"memory_gib": need.value / 2**30 + 1}))
+    assert filled.verdict is Verdict.NO
+    assert filled.notes[0].values["total"] < need.value
     short = report(plan(**offloaded, machine=gpus | {"memory_gib": need.value / 2**30 / 2}))
     assert short.verdict is Verdict.NO
     assert not short.fits

@@ -1,21 +1,23 @@
 """How a device is used: in which precision, by which kernels, in which layout."""
 
+from collections.abc import Callable
+
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.evidence_readings import GpuReadings
 from trainwright.diagnose.measures.figures import (
-    gpu_ratio,
     less_than,
     lowest_capability,
     number,
     on_cpu,
     on_gpu,
     over_gpus,
-    throttled,
 )
 from trainwright.diagnose.measures.names import is_compiled
 from trainwright.diagnose.measures.trials import saved_by
 from trainwright.diagnose.measures.work import any_products_rate, convolutions
 
+TOO_HOT = 87
+"""Degrees that no GPU reaches by its load alone; assumed: GeForce cards hold 83."""
 _MANY_LAUNCHES = 50
 """Launches a wait from which waits cost little; assumed: a GPU that has caught up waits for the
 next launch, one of as many."""
@@ -187,6 +189,44 @@ def clock_share(evidence: Evidence) -> float | None:
     return over_gpus(evidence, clock_of)
 
 
+def clock_where(held: Callable[[GpuReadings], bool]) -> Callable[[Evidence], float | None]:
+    """Return the measure of ``clock_of`` the GPUs that something holds, their mean."""
+    return lambda evidence: over_gpus(evidence, lambda gpu: clock_of(gpu) if held(gpu) else None)
+
+
+def is_capped(gpu: GpuReadings) -> bool:
+    """Whether the limit of its power lowers a GPU's clock for a tenth of the time and more."""
+    return (gpu.throttled or {}).get("power-cap", 0) >= 0.1
+
+
+def is_hot(gpu: GpuReadings) -> bool:
+    """Whether a GPU is as hot as those that slow down for it."""
+    return gpu.temperature_c is not None and gpu.temperature_c.mean >= 80
+
+
+def hottest(evidence: Evidence) -> float | None:
+    """Return the temperature of the hottest GPU: the others wait for it."""
+    return max((gpu.temperature_c.mean for gpu in evidence.gpus or () if gpu.temperature_c),
+               default=None)  # fmt: skip
+
+
+def braked(evidence: Evidence) -> float | None:
+    """Return the largest share of samples in which the hardware slowed down, not for heat."""
+    found = [_braked(gpu) for gpu in evidence.gpus or () if gpu.throttled is not None]
+    return max(found, default=None)
+
+
+def _braked(gpu: GpuReadings) -> float:
+    """Return the share of one GPU: its slowdown is of power, of heat, or of either (NVML)."""
+    reasons = gpu.throttled or {}
+    slowed = reasons.get("hardware-slowdown", 0.0)
+    if (heat := reasons.get("hardware-thermal")) is not None:
+        slowed = max(0.0, slowed - heat)
+    elif gpu.temperature_c is not None and gpu.temperature_c.mean > TOO_HOT:
+        slowed = 0.0  # older drivers name no more than the slowdown
+    return max(reasons.get("power-brake", 0.0), slowed)
+
+
 def power_is_low(evidence: Evidence) -> float | None:
     """Return the lowest set power limit over the usual one."""
     found = [
@@ -198,14 +238,19 @@ def power_is_low(evidence: Evidence) -> float | None:
 
 
 def capped_below(evidence: Evidence) -> float | None:
-    """Return power over its limit where the driver caps it, and nobody lowered the limit."""
-    capped = (throttled("power-cap", "power-brake")(evidence) or 0) >= 0.1
-    if not capped or less_than(0.9, power_is_low)(evidence):
+    """Return power over its limit of the GPUs that the driver caps, where nobody lowered it."""
+    if less_than(0.9, power_is_low)(evidence):
         return None
-    return gpu_ratio("power_w", "power_limit_w")(evidence)
+
+    def share(gpu: GpuReadings) -> float | None:
+        capped = is_capped(gpu) or (gpu.throttled or {}).get("power-brake", 0) >= 0.1
+        if not capped or gpu.power_w is None or not gpu.power_limit_w:
+            return None
+        return gpu.power_w.mean / gpu.power_limit_w
+
+    return over_gpus(evidence, share)
 
 
 def capped_by_board(evidence: Evidence) -> bool:
     """Return whether the board, the power supply or the server holds a GPU below its limit."""
-    braked = (throttled("power-brake", "hardware-slowdown")(evidence) or 0) >= 0.1
-    return braked or (capped_below(evidence) or 1) < 0.8
+    return (braked(evidence) or 0) >= 0.1 or (capped_below(evidence) or 1) < 0.8

@@ -16,7 +16,7 @@ from trainwright.diagnose.readers import (
     columns,
     gpu_monitors,
     host_tools,
-    lightning_report,
+    loop_tables,
     nvidia_query,
     nvidia_report,
     nvidia_smi,
@@ -50,8 +50,11 @@ FORMATS: Mapping[str, Callable[[str], Found | None]] = {
     "py-spy-raw": stacks.raw,
     **{tool: partial(host_tools.read, tool) for tool in host_tools.TOOLS},
     "free": host_tools.free,
+    "windows-counters": host_tools.counters,
+    "task-manager": host_tools.task_manager,
     "wandb": gpu_monitors.wandb,
-    "lightning": lightning_report.read,
+    "lightning": loop_tables.lightning,
+    "metrics": loop_tables.metrics,
     "training-log": training_log.read,
 }
 """Readers by the message ``diagnose.format.<id>``. Each returns None where a text is not of its

@@ -1,12 +1,13 @@
 """The text of ``gpustat``, ``nvtop`` and ``nvitop``, and Weights & Biases' system metrics.
 
-W&B's are lines of JSON with the names of its documentation: ``wandb-events.jsonl`` of a run folder,
-and what ``run.history(stream="events")`` returns.
+W&B's have the names of its documentation: lines of JSON (``wandb-events.jsonl`` of a run folder,
+and what ``run.history(stream="events")`` returns), that as CSV, or a chart as CSV, whose columns
+are named after the run and the metric.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ from trainwright.diagnose.readers.found import (
     spread,
 )
 from trainwright.diagnose.readers.nvidia_smi import panels
-from trainwright.messages import UserError
+from trainwright.messages import Message, UserError
 
 _GPUSTAT = re.compile(
     r"^ ?\[(?P<index>\d{1,2})\] (?P<name>[^|\n]{1,60}?) ?\|"
@@ -104,20 +105,48 @@ def _named(tool: Literal["query", "nvtop", "wandb"], gpus: list[dict[str, Any]])
 _WANDB = re.compile(r"^(?:system[./])?gpu\.(\d{1,2})\.(\w{1,40})$")
 _CPU = ("system.cpu", "system/cpu", "cpu")
 _WANDB_MARK = re.compile(r"\"(?:system[./])?gpu\.\d{1,2}\.gpu\"")
+_WANDB_COLUMN = re.compile(r"\bgpu\.\d{1,2}\.[a-z]")
+
+
+def of_first_run(names: Sequence[str]) -> tuple[list[str], Message | None]:
+    """Return columns by their metric, those of other runs than the first blank, and who that is.
+
+    A chart of W&B names the column of one run "run - metric".
+    """
+    found = [name.rpartition(" - ") for name in names]
+    runs = list(dict.fromkeys(run for run, mark, _ in found if mark))
+    kept = [metric if not mark or run == runs[0] else "" for run, mark, metric in found]
+    if len(runs) < 2:
+        return kept, None
+    return kept, Message.of("diagnose.file.runs-left", run=runs[0], count=len(runs) - 1)
 
 
 def wandb(text: str) -> Found | None:
-    """Return the GPUs of all lines of JSON that name a GPU's utilisation as W&B does."""
-    if text.lstrip()[:1] not in ("[", "{") or _WANDB_MARK.search(text[: 1 << 16]) is None:
+    """Return the GPUs of all lines of JSON or CSV that name a GPU's readings as W&B does."""
+    left: tuple[Message, ...] = ()
+    if text.lstrip()[:1] in ("[", "{") and _WANDB_MARK.search(text[: 1 << 16]) is not None:
+        events = list(_events(text))
+    elif _WANDB_COLUMN.search(text[: 1 << 16]) and (held := texts.table(text)) is not None:
+        names, others = of_first_run(held[0])
+        if not any(map(_WANDB.match, names)):
+            return None
+        left = () if others is None else (others,)
+        cells = texts.columns(names, held[1])
+        events = [
+            {name: column[at] for name, column in cells.items()} for at in range(len(held[1]))
+        ]
+    else:
         return None
-    events = list(_events(text))
     samples = tuple(sample for event in events for sample in _wandb(event))
-    if not samples:
+    if not samples and text.lstrip()[:1] in ("[", "{"):
         raise UserError.of("diagnose.file.broken-json", format="wandb")
+    if not samples:
+        raise UserError.of("diagnose.file.no-rows")
     words = (next((event[name] for name in _CPU if name in event), "") for event in events)
     loads = [load for word in words if (load := texts.percent(str(word))) is not None]
     facts = {"host": {"utilisation": spread(loads)}} if loads else {}
-    return replace(of_gpus(samples), facts=facts)
+    found = of_gpus(samples)
+    return replace(found, missed=(*found.missed, *left), facts=facts)
 
 
 def _events(text: str) -> Iterator[dict[str, Any]]:

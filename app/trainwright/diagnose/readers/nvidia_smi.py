@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trainwright.diagnose import texts
-from trainwright.diagnose.readers.found import Found, GpuSample, of_gpus, sampled
+from trainwright.diagnose.readers.found import A_RUN, Found, GpuSample, of_gpus, sampled
 from trainwright.messages import Message, UserError
 
 _FIRST = re.compile(
@@ -42,7 +43,26 @@ def read(text: str) -> Found | None:
         missed.append("slices")
     working = {each["pid"] for each in _PROCESS.finditer(text) if each["type"] in _COMPUTES}
     took = [Message.of("diagnose.file.gpu-processes", count=len(working))] if working else []
-    return of_gpus(samples, *took, missed=missed)
+    found = of_gpus(samples, *took, missed=missed)
+    return replace(found, gpus=(*found.gpus, *_shared(text)))
+
+
+def _shared(text: str) -> Iterator[GpuSample]:
+    """Yield what those processes hold of a GPU that are not of the run, at least.
+
+    Whichever trains, the others hold what all hold less the largest. Ranks of one run open contexts
+    on its first GPU, which are small.
+    """
+    held: dict[int, dict[str, float]] = {}
+    for each in _PROCESS.finditer(text):
+        size = texts.size(each["memory"])
+        if each["type"] in _COMPUTES and size is not None and size >= A_RUN:
+            held.setdefault(int(each["index"]), {})[each["pid"]] = size
+    for index, processes in held.items():
+        others = sorted(processes.values())[:-1]
+        if others:
+            taken = {"foreign_memory_bytes": sum(others), "foreign_processes": len(others)}
+            yield GpuSample(index, taken)
 
 
 def panels(text: str, first: re.Pattern[str], second: re.Pattern[str]) -> Iterator[GpuSample]:

@@ -94,6 +94,7 @@ _ERROR = re.compile(
     r"out of memory|OutOfMemoryError|Traceback \(most recent call last\)|\b[Kk]illed\b|oom.kill"
 )
 _LOSS = re.compile(r"\bloss[\"']?[ :=]{1,5}[\"']?\d", re.IGNORECASE)
+_LOSS_NAME = re.compile(r"(?:^|[_/. -])loss$", re.IGNORECASE)
 _MILLISECONDS = re.compile(r"ms(?!g)|_microstep|^(?:fwd|bwd)|^step$")
 """Megatron's and DeepSpeed's timers count them, also where no unit says so."""
 _MICROSECONDS = re.compile(r"us|µs")
@@ -127,12 +128,19 @@ class Line:
 
 def without_times(text: str) -> bool:
     """Return whether this is the log of a training that prints its loss, and no time or rate."""
+    held = texts.table(text[: 1 << 20])
+    if held is not None and any(_LOSS_NAME.search(name) for name in held[0]):
+        return len(held[1]) >= FEW_LOSSES
     return sum(1 for _ in _LOSS.finditer(text[: 1 << 20])) >= FEW_LOSSES
 
 
 def read(text: str) -> Found | None:
     """Return the step times of a log: of lines with the time of a step, its parts, or a rate."""
-    every = list(_lines(text))
+    return told(list(_lines(text)), text)
+
+
+def told(every: list[Line], text: str = "") -> Found | None:
+    """Return what lines say together; None where none has the time of a step, or a rate."""
     lines = [line for line in every if line.timed]
     if not lines:
         return None
@@ -224,6 +232,31 @@ def _by_clock(text: str) -> Iterator[Line]:
     for (first, then), (last, now) in pairwise(at):
         if last > first and now > then:
             yield Line(last, {"step": (now - then) / (last - first)})
+
+
+_COLUMN = re.compile(
+    r"(?:(?:train|perf|performance|throughput|time|times|timing|timers?|speed)[/_.])*"
+    r"(?:" + "|".join(f"(?P<{quantity}>{names})" for quantity, names in _NAMES.items()) + r")"
+    r"(?P<in> ?\((?:ms|s|sec|us)\)|_(?:ms|us|s|secs?|seconds?))?"
+)  # fmt: skip
+"""A metric by the names of ``_PAIR``, with the groups that trackers put it in."""
+
+
+def named(metric: str) -> tuple[Quantity, str] | None:
+    """Return the quantity that a tracker's metric is, and the words that tell its unit."""
+    found = _COLUMN.fullmatch(metric.strip().lower())
+    if found is None:
+        return None
+    quantity = next(each for each in _NAMES if found[each] is not None)
+    return quantity, (found["in"] or "") + found[quantity]
+
+
+def line_of(at: float | None, cells: list[tuple[Quantity, float, str]]) -> Line:
+    """Return a line of a table of metrics, from quantities, numbers and words for their units."""
+    values: Values = {}
+    for quantity, value, unit in cells:
+        _take(values, quantity, repr(value), unit)
+    return Line(None if at is None else int(at), values)
 
 
 def _take(values: Values, quantity: Quantity, word: str, unit: str) -> None:
