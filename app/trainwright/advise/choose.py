@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from math import inf
 
-from trainwright.advise import experts, learning_rate, loading, pareto, relax, space, waiting
+from trainwright.advise import aside, experts, learning_rate, loading, pareto, relax, space, waiting
 from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, worth_compiling
@@ -16,6 +16,7 @@ from trainwright.advise.staging import WORTH_STAGES, staged, stagings
 from trainwright.advise.taking import with_settings
 from trainwright.advise.uncompared import SHARDING_HINTS, by_vllm, uncompared
 from trainwright.advise.walk import Sources, Timed
+from trainwright.advise.wayout import changes
 from trainwright.estimate.optimizers import traced_as
 from trainwright.estimate.time import fp8
 from trainwright.messages import Message, UserError
@@ -62,11 +63,11 @@ def advise(
     own = first[0].candidate.effect if first is not None else None
     if (apart := _apart(search, first, top, alone, wanted)) is not None:
         return apart
-    if own is not Effect.SAME and (aside := _aside(search, own, top, alone, wanted)) is not None:
-        return aside
+    if own is not Effect.SAME and (moved := _aside(search, own, top, alone, wanted)) is not None:
+        return moved
     if first is None:
         ways = relax.relaxations(search, wanted)
-        compared = any(way.change.id == relax.SHARES_ASIDE or _shards(way) for way in ways)
+        compared = any(way.change.id == aside.SHARES_ASIDE or _shards(way) for way in ways)
         others = uncompared(search, shards=not compared)
         return Advice(
             choices=(),
@@ -159,7 +160,7 @@ def advise_and_trace(
 
 
 def _wanted(plan: Plan, advice: Advice) -> Iterator[tuple[str, Plan]]:
-    shared = relax.sharding(plan) if _would_shard(advice) else None
+    shared = aside.sharding(plan) if _would_shard(advice) else None
     if shared is not None:
         yield "fsdp2", shared
     skipped = (note for note in advice.notes if note.id == "advise.not-considered")
@@ -290,7 +291,7 @@ def _aside(
     """
     if next(search.obedient.leanest(), None) is None:  # no profile is at hand
         return None
-    plan = relax.sharding(search.plan, aside=True)
+    plan = aside.sharding(search.plan, aside=True)
     if plan is None or search.facts.machine.memory_bytes is None or not wanted():
         return None
     facts = search.sources.resolve(plan)
@@ -447,9 +448,9 @@ def ways_out(
         return advice.nothing_fits
     (best,) = advice.choices
     fitted = make_it_fit(plan, advice)
-    changes = relax.changes(plan, facts.settings, fitted, best.settings)
+    changed = changes(plan, facts.settings, fitted, best.settings)
     change = Message.of("advise.whatif.fit")
-    return (Relaxation(change, fitted, changes, best.effect, best.estimate),)
+    return (Relaxation(change, fitted, changed, best.effect, best.estimate),)
 
 
 def with_whole_batch(plan: Plan) -> tuple[Plan, tuple[Message, ...]]:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from trainwright.advise import relax
 from trainwright.advise.advice import Choice, Relaxation
 from trainwright.advise.choose import advise, at_hand, make_it_fit, ways_out
 from trainwright.advise.walk import Sources
+from trainwright.advise.wayout import changes
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
 from trainwright.plan.profiles import nearest, stored
@@ -93,9 +93,7 @@ def _against(plan: Plan, facts: Facts, way: Relaxation) -> Relaxation:
     """Return a way out with its changes of the plan itself."""
     if way.estimate is None:
         return way
-    return replace(
-        way, changes=relax.changes(plan, facts.settings, way.plan, way.estimate.settings)
-    )
+    return replace(way, changes=changes(plan, facts.settings, way.plan, way.estimate.settings))
 
 
 def _profile(plan: Plan, facts: Facts, settings: FullSettings) -> Profile | None:

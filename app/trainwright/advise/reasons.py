@@ -33,6 +33,8 @@ _USUAL = {"ollama": "ollama.com: library", "llama.cpp": "llama.cpp: tools/server
 _BAD_HALVES = ("TU116", "TU117")
 _BAD_SOURCE = "ultralytics: utils/checks.py, check_amp"
 """Chips whose convolutions in fp16 have returned NaN, and who found it."""
+_SEEN = 0.005
+"""Share of a step that is none once it is rounded."""
 _MUCH = 0.1
 """Share of a step that compiling has to save to be named first; assumed."""
 
@@ -198,7 +200,8 @@ def _micro_batch(search: Search, best: Timed) -> Reason:
         )
     saved = 1 - following.seconds / best.seconds
     more = following.candidate.micro_batch
-    flips = Message.of("advise.flip.memory-batch", following=more, saved=saved)
+    gain = "" if saved >= _SEEN else "-same"
+    flips = Message.of(f"advise.flip.memory-batch{gain}", following=more, saved=saved)
     values: dict[str, float] = {"micro": micro, "following": more}
     if search.may_fit(following.candidate):  # only its replay says that it does not fit
         report = search.report(following.candidate)

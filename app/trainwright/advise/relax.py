@@ -3,15 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from math import inf
-from typing import Any
 
-from trainwright.advise import experts
+from trainwright.advise import aside, experts
 from trainwright.advise.advice import Relaxation
-from trainwright.advise.reasons import reasons
 from trainwright.advise.search import Search, first
-from trainwright.advise.space import SAVERS
-from trainwright.advise.taking import with_settings
-from trainwright.advise.walk import Timed
+from trainwright.advise.wayout import OPENED, used, way_out
 from trainwright.catalog import GpuRecord
 from trainwright.catalog.precision import peak_flops
 from trainwright.catalog.query import list_gpus
@@ -20,13 +16,11 @@ from trainwright.machine.machine import Machine
 from trainwright.machine.network import Network, NetworkKind
 from trainwright.machine.peers import has_board_nvlink
 from trainwright.messages import Message
-from trainwright.plan.report import Report
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
 from trainwright.profile.presets import presets
-from trainwright.workload import FullSettings, ModelSource
+from trainwright.workload import ModelSource
 from trainwright.workload.engines import WEIGHTS
-from trainwright.workload.meaning import meaningful
-from trainwright.workload.settings import SHARDED_OPTIMIZERS, WEIGHTS_SHARED, Effect, Loader
+from trainwright.workload.settings import WEIGHTS_SHARED, Effect
 
 _NEXT_TASK = {"pretrain": "lora", "full": "lora", "lora": "qlora"}
 _STEP = 128
@@ -45,9 +39,6 @@ for int4 (AWQ, GPTQ), and unpack nf4."""
 _OWN = "mxfp4"
 _EFFECTS: dict[tuple[str, str], Effect] = {("lora", "qlora"): Effect.NEARLY}
 """Frozen weights in 4 bits train the same adapters; any other change of task trains others."""
-Answer = tuple[Search, Timed, Report]
-
-SHARES_ASIDE = "advise.relax.shard-offload"
 
 
 def relaxations(
@@ -59,20 +50,22 @@ def relaxations(
     An engine that splits layers over the GPUs, a larger share of the GPU for one, shares of the
     weights or activations in system memory, a fixed setting given up, weights in fewer bits or
     adapters instead of all weights, experts in 4 bits, a shorter sequence, a smaller model of the
-    family, more of the same computers, a GPU with more memory: of each the best, of adapters two.
+    family, more system memory, more of the same computers, a GPU with more memory: of each the
+    best, of adapters two.
     ``wanted`` is asked before each kind, and ends the work.
     """
     steps = (
         _by_engine,
         _larger_share,
-        _shares_aside,
-        _activations_aside,
+        aside.shares,
+        aside.activations,
         _without_a_key,
         _fewer_bits,
         _other_tasks,
         _experts_apart,
         _shorter,
         _smaller_preset,
+        aside.more,
         _more_nodes,
         _bigger_gpu,
     )
@@ -94,65 +87,11 @@ def _best_of(ways: Iterator[Relaxation]) -> Iterator[Relaxation]:
     yield from tried[:1]
 
 
-def _cheapness(way: Relaxation) -> tuple[bool, Effect, bool, float]:
+def _cheapness(way: Relaxation) -> tuple[bool, Effect, bool, bool, float]:
     smaller = way.change.id == "advise.relax.preset"
+    gpus = way.change.id in ("advise.relax.gpu", "advise.relax.nodes")
     step = way.estimate.time.step_seconds if way.estimate is not None else None
-    return way.buys, way.effect, smaller, step.value if step is not None else inf
-
-
-def _way(
-    change: Message,
-    asked: Plan,
-    before: Search,
-    answer: Answer,
-    effect: Effect,
-    *,
-    buys: bool = False,
-) -> Relaxation:
-    """Return a way out, with all that it changes."""
-    search, timed, report = answer
-    asked = _fixed_still(asked, before.plan, report.settings)
-    plan = with_settings(asked, report.settings, reasons(search, timed, report))
-    return Relaxation(
-        change=change,
-        plan=plan,
-        changes=changes(before.plan, before.facts.settings, plan, report.settings),
-        effect=max(effect, timed.candidate.effect),
-        estimate=report,
-        buys=buys,
-    )
-
-
-def changes(plan: Plan, settings: FullSettings, after: Plan, taken: FullSettings) -> dict[str, Any]:
-    """Return every dotted key that becomes different, with its new value."""
-    found: dict[str, Any] = {}
-    for section in ("model", "workload", "machine"):
-        old, new = (getattr(one, section).model_dump(mode="json") for one in (plan, after))
-        found |= _different(section, old, new)
-    old, new = (_by_key(meaningful(one, after.workload)) for one in (settings, taken))
-    fixed = plan.settings.model_dump(exclude_none=True)
-    known = {key: value for key, value in new.items() if value is not None or key in fixed}
-    return found | _different("settings", {key: old.get(key) for key in known}, known)
-
-
-def _by_key(values: dict[str, Any]) -> dict[str, Any]:
-    """Return settings under the keys that a plan file has for them."""
-    return {
-        f"loader.{name}" if name in Loader.model_fields else name: v for name, v in values.items()
-    }
-
-
-def _different(name: str, old: Any, new: Any) -> dict[str, Any]:
-    old = {} if old is None and isinstance(new, dict) else old
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = dict.fromkeys((*old, *new))
-        each = (_different(f"{name}.{key}", old.get(key), new.get(key)) for key in keys)
-        return {key: value for found in each for key, value in found.items()}
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        pairs = enumerate(zip(old, new, strict=True))
-        each = (_different(f"{name}[{at}]", *pair) for at, pair in pairs)
-        return {key: value for found in each for key, value in found.items()}
-    return {} if old == new else {name: new}
+    return way.buys, way.effect, smaller, gpus, step.value if step is not None else inf
 
 
 def shortage(search: Search) -> float | None:
@@ -162,61 +101,6 @@ def shortage(search: Search) -> float | None:
         return None
     memory = search.report(smallest).memory
     return max(memory.device_used_p95.value - memory.device_total.value, 0.0)
-
-
-def sharding(plan: Plan, *, aside: bool = False) -> Plan | None:
-    """Return the plan with its weights shared out; None where that is not open.
-
-    ``aside``: with the shares in system memory.
-    """
-    gpus, given = plan.machine.gpu_count, plan.settings
-    open_to = (None, "fsdp2") if aside and given.shard_offload is None else (None,)
-    if gpus < 2 or not plan.workload.trains or given.strategy not in open_to:
-        return None
-    if plan.workload.objective is not None:  # how GPUs share a reference is not planned
-        return None
-    moved = given.optimizer_offload == "cpu" or given.optimizer_in_backward
-    if moved or given.optimizer not in (None, *SHARDED_OPTIMIZERS):
-        return None
-    update: dict[str, Any] = {"strategy": "fsdp2"} | ({"shard_offload": True} if aside else {})
-    settings = given.model_copy(update=update)
-    return plan.model_copy(update={"settings": settings})
-
-
-def _shares_aside(search: Search) -> Iterator[Relaxation]:
-    """Yield the plan with weights shared out and kept in system memory, which is not known.
-
-    Where that memory is known, it is among the choices.
-    """
-    machine, plan = search.facts.machine, sharding(search.plan, aside=True)
-    if plan is None or machine.memory_bytes is not None:
-        return
-    yield from _aside(search, plan, SHARES_ASIDE, gpus=machine.gpu_count)
-
-
-def _activations_aside(search: Search) -> Iterator[Relaxation]:
-    """Yield the plan with blocks' inputs in system memory, which is not known.
-
-    Where that memory is known, it is among the choices.
-    """
-    plan, machine = search.plan, search.facts.machine
-    given = plan.settings
-    if not plan.workload.trains or machine.memory_bytes is not None:
-        return
-    if given.activation_offload is not None or machine.gpu.record.unified_memory:
-        return
-    settings = given.model_copy(update={"activation_offload": True})
-    moved = plan.model_copy(update={"settings": settings})
-    yield from _aside(search, moved, "advise.relax.activation-offload")
-
-
-def _aside(search: Search, moved: Plan, id: str, **values: Any) -> Iterator[Relaxation]:
-    """Yield a plan that keeps something in system memory, with how much it takes of that."""
-    if (answer := first(moved, search.sources)) is not None:
-        memory = answer[2].memory
-        need = memory.host.value if memory.host is not None else 0.0
-        change = Message.of(id, need=need, **values, **_cost(answer[2]))
-        yield _way(change, moved, search, answer, Effect.SAME)
 
 
 def by_engine(plan: Plan, record: GpuRecord) -> Plan | None:
@@ -241,8 +125,8 @@ def _by_engine(search: Search) -> Iterator[Relaxation]:
         return
     plan = by_engine(search.plan, search.facts.machine.gpu.record)
     if plan is not None and (answer := first(plan, search.sources)) is not None:
-        change = Message.of("advise.relax.engine", engine="vllm", **_cost(answer[2]))
-        yield _way(change, plan, search, answer, Effect.SAME)
+        change = Message.of("advise.relax.engine", engine="vllm", **used(answer[2]))
+        yield way_out(change, plan, search, answer, Effect.SAME)
 
 
 def _larger_share(search: Search) -> Iterator[Relaxation]:
@@ -256,8 +140,8 @@ def _larger_share(search: Search) -> Iterator[Relaxation]:
     plan = search.plan.model_copy(update={"settings": settings})
     if (answer := first(plan, search.sources)) is not None:
         values = {"setting": "memory_share", "value": f"{serving.least_share:g}"}
-        change = Message.of("advise.relax.setting", **values, **_cost(answer[2]))
-        yield _way(change, plan, search, answer, Effect.SAME)
+        change = Message.of("advise.relax.setting", **values, **used(answer[2]))
+        yield way_out(change, plan, search, answer, Effect.SAME)
 
 
 def _without_a_key(search: Search) -> Iterator[Relaxation]:
@@ -275,34 +159,24 @@ def _without_a_key(search: Search) -> Iterator[Relaxation]:
             "advise.relax.setting",
             setting="micro_batch" if key == "batch" else key,
             value=better[names[0]],
-            **_cost(report),
+            **used(report),
         )
         plan = search.plan.model_copy(update={"settings": settings})
-        yield _way(change, plan, search, (search, timed, report), timed.candidate.effect)
+        yield way_out(change, plan, search, (search, timed, report), timed.candidate.effect)
 
 
 def _without_savers(search: Search) -> Iterator[Relaxation]:
     """Yield the plan with all settings left open that cost only time to save memory."""
     plan = _opened(search.plan)
     if plan != search.plan and (answer := first(plan, search.sources)) is not None:
-        change = Message.of("advise.relax.opened", **_cost(answer[2]))
-        yield _way(change, plan, search, answer, Effect.SAME)
-
-
-_OPENED = ("micro_batch", "accumulation", *SAVERS)
+        change = Message.of("advise.relax.opened", **used(answer[2]))
+        yield way_out(change, plan, search, answer, Effect.SAME)
 
 
 def _opened(plan: Plan) -> Plan:
     """Return the plan without the batch and the savers that it fixes."""
-    opened = dict.fromkeys(_OPENED)
+    opened = dict.fromkeys(OPENED)
     return plan.model_copy(update={"settings": plan.settings.model_copy(update=opened)})
-
-
-def _fixed_still(opened: Plan, before: Plan, taken: FullSettings) -> Plan:
-    """Return an opened plan with those keys fixed again that have the same value as before."""
-    given = before.settings.model_dump(include=set(_OPENED), exclude_none=True)
-    same = {key: value for key, value in given.items() if getattr(taken, key) == value}
-    return opened.model_copy(update={"settings": opened.settings.model_copy(update=same)})
 
 
 def _shorter(search: Search) -> Iterator[Relaxation]:
@@ -325,9 +199,9 @@ def _shorter(search: Search) -> Iterator[Relaxation]:
                 found, low = (middle * _STEP, tried, answer), middle + 1
         if found is not None:
             tokens, shorter, answer = found
-            cost = _cost(answer[2])
+            cost = used(answer[2])
             change = Message.of("advise.relax.sequence", length=length, tokens=tokens, **cost)
-            yield _way(change, shorter, search, answer, Effect.DIFFERENT)
+            yield way_out(change, shorter, search, answer, Effect.DIFFERENT)
 
 
 def _roomier(plan: Plan) -> Iterator[Plan]:
@@ -361,9 +235,9 @@ def _fewer_bits(search: Search) -> Iterator[Relaxation]:
         for plan in _roomier(served):
             if (answer := first(plan, search.sources)) is not None:
                 values = {"setting": "quantization", "value": value}
-                change = Message.of("advise.relax.setting", **values, **_cost(answer[2]))
+                change = Message.of("advise.relax.setting", **values, **used(answer[2]))
                 effect = Effect.SAME if value == _OWN else Effect.NEARLY
-                yield _way(change, plan, search, answer, effect)
+                yield way_out(change, plan, search, answer, effect)
 
 
 def smaller_tasks(plan: Plan) -> Iterator[Plan]:
@@ -380,16 +254,17 @@ def _other_tasks(search: Search) -> Iterator[Relaxation]:
         task = plan.workload.task
         if task not in found and (answer := first(plan, search.sources)) is not None:
             found.add(task)
-            change = Message.of("advise.relax.task", task=task, **_cost(answer[2]))
-            yield _way(change, plan, search, answer, _EFFECTS.get((asked, task), Effect.DIFFERENT))
+            change = Message.of("advise.relax.task", task=task, **used(answer[2]))
+            effect = _EFFECTS.get((asked, task), Effect.DIFFERENT)
+            yield way_out(change, plan, search, answer, effect)
 
 
 def _experts_apart(search: Search) -> Iterator[Relaxation]:
     """Yield adapters over 4 bits of a mixture whose experts are layers, and packed too."""
     for plan in experts.apart(search.plan):
         if (answer := first(plan, search.sources)) is not None:
-            change = Message.of("advise.relax.experts-apart", **_cost(answer[2]))
-            yield _way(change, plan, search, answer, experts.effect(search.plan))
+            change = Message.of("advise.relax.experts-apart", **used(answer[2]))
+            yield way_out(change, plan, search, answer, experts.effect(search.plan))
 
 
 def _smaller_preset(search: Search) -> Iterator[Relaxation]:
@@ -406,14 +281,14 @@ def _smaller_preset(search: Search) -> Iterator[Relaxation]:
         model = ModelSource(preset=preset.id)
         plan = search.plan.model_copy(update={"model": model})
         if (answer := first(plan, search.sources)) is not None:
-            change = Message.of("advise.relax.preset", preset=preset.name, **_cost(answer[2]))
-            yield _way(change, plan, search, answer, Effect.DIFFERENT)
+            change = Message.of("advise.relax.preset", preset=preset.name, **used(answer[2]))
+            yield way_out(change, plan, search, answer, Effect.DIFFERENT)
 
 
 def _more_nodes(search: Search) -> Iterator[Relaxation]:
     """Yield the fewest of the same servers whose GPUs hold the shares, as InfiniBand joins them."""
     plan, machine = search.plan, search.facts.machine
-    shared = plan if plan.settings.strategy in WEIGHTS_SHARED else sharding(plan)
+    shared = plan if plan.settings.strategy in WEIGHTS_SHARED else aside.sharding(plan)
     if shared is None or not has_board_nvlink(machine.gpu.record):
         return
     for times in _NODES_TRIED:
@@ -422,9 +297,9 @@ def _more_nodes(search: Search) -> Iterator[Relaxation]:
         more = shared.model_copy(update={"machine": choice})
         if (answer := first(more, search.sources)) is not None:
             gpus = nodes * machine.gpus_each
-            values = {"nodes": nodes, "gpus": gpus, "network": network.kind, **_cost(answer[2])}
+            values = {"nodes": nodes, "gpus": gpus, "network": network.kind, **used(answer[2])}
             change = Message.of("advise.relax.nodes", **values)
-            way = _way(change, more, search, answer, Effect.SAME, buys=True)
+            way = way_out(change, more, search, answer, Effect.SAME, buys=True)
             if way.effect is Effect.SAME:
                 yield way
 
@@ -467,8 +342,8 @@ def _bigger_gpu(search: Search) -> Iterator[Relaxation]:
             choice = MachineChoice(gpus=(gpu,), system=machine.system)
         plan = search.plan.model_copy(update={"machine": choice})
         if (answer := first(plan, search.sources)) is not None:
-            change = Message.of("advise.relax.gpu", gpu=record.name, **_cost(answer[2]))
-            way = _way(change, plan, search, answer, Effect.SAME, buys=True)
+            change = Message.of("advise.relax.gpu", gpu=record.name, **used(answer[2]))
+            way = way_out(change, plan, search, answer, Effect.SAME, buys=True)
             if way.effect is Effect.SAME:
                 yield way
             else:
@@ -493,8 +368,3 @@ def _speed(record: GpuRecord) -> float:
 def _with_workload(plan: Plan, **changed: object) -> Plan:
     workload = plan.workload.model_copy(update=changed)
     return plan.model_copy(update={"workload": workload})
-
-
-def _cost(report: Report) -> dict[str, float]:
-    memory = report.memory
-    return {"used": memory.device_used_p95.value, "total": memory.device_total.value}

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from trainwright.advise.relax import sharding, shortage
+from trainwright.advise.aside import sharding
+from trainwright.advise.relax import shortage
 from trainwright.advise.search import Search
 from trainwright.advise.walk import Sources, Timed
 from trainwright.catalog import GpuRecord

@@ -25,7 +25,7 @@ from trainwright.plan import file
 from trainwright.plan.evaluate import Facts, evaluate, resolve, time_of
 from trainwright.plan.schema import Plan
 from trainwright.profile import store
-from trainwright.workload.settings import MOST_SAMPLES
+from trainwright.workload.settings import MOST_SAMPLES, Effect
 
 PAIRS = (
     ("resnet18", "pretrain", "rtx-4070", 360, {}),
@@ -740,3 +740,25 @@ def test_ollama_serves_what_its_library_holds():
             "settings": {"engine": "ollama"}}  # fmt: skip
     facts = resolve(Plan.model_validate({"trainwright": 1} | plan))
     assert facts.settings.quantization == "q4_k_m"
+
+
+def test_more_memory_is_not_said_to_save_nothing():
+    plan = planned("llama-3.2-1b", "lora", "rtx-4090", 16, {"sequence_length": 1024})
+    (choice,) = advise(plan, resolve(plan), top=1).choices
+    (reason,) = (each for each in choice.reasons if each.setting == "micro_batch")
+    assert reason.flips.id == "advise.flip.memory-batch-same"
+
+
+@pytest.mark.slow
+def test_system_memory_that_is_too_small_is_a_way_out_before_another_gpu():
+    """8B on two RTX 3090: weights, gradients and AdamW's state in fp32 are 128 GB."""
+    plan = planned("llama-3.1-8b", "full", "rtx-3090", 16, {"sequence_length": 2048})
+    gpus = (plan.machine.gpus[0].model_copy(update={"count": 2}),)
+    machine = plan.machine.model_copy(update={"gpus": gpus, "memory_gib": 64.0})
+    plan = plan.model_copy(update={"machine": machine})
+    ways = advise(plan, resolve(plan), top=1).nothing_fits
+    found = [way for way in ways if way.buys]
+    assert found[0].change.id == "advise.relax.system-memory"
+    assert found[0].changes["machine.memory_gib"] == 192
+    assert found[0].effect is Effect.SAME
+    assert found[1].change.id == "advise.relax.gpu"
