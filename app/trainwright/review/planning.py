@@ -11,7 +11,7 @@ from trainwright.plan.file import validated
 from trainwright.plan.schema import Plan
 from trainwright.plan.trace_request import USUAL_COMPLETION
 from trainwright.profile import presets
-from trainwright.quoting import dotted
+from trainwright.quoting import dotted, one_line
 from trainwright.review.derived import (
     checkpointing,
     heavier,
@@ -222,8 +222,9 @@ def _inputs(
                 Asked("workload.inputs.sequence_length", fact.value, KINDS[fact.kind].tool)
             )
     elif (completion := facts.value("completion")) is not None:
-        inputs["sequence_length"] = _PROMPT + completion
-        asked.append(Asked("workload.inputs.sequence_length", _PROMPT + completion))
+        inputs["sequence_length"] = (facts.value("prompt") or _PROMPT) + completion
+        if facts.value("prompt") is None:
+            asked.append(Asked("workload.inputs.sequence_length", _PROMPT + completion))
     else:
         asked.append(Asked("workload.inputs.sequence_length", "preset"))
     if facts.value("packing"):
@@ -340,6 +341,7 @@ def _shard_degree(facts: Facts) -> int | None:
 _NOT_COUNTED = (
     *("modules_to_save", "low_rank_gradients", "unsloth", "cpu_checkpointing", "zero_buffers"),
     *("bucket_size", "gather_bucket_size", "offload_gib", "adapter_file", "unplanned"),
+    "host_experts",
 )
 """Facts that change memory or time, and that no plan says."""
 _OF_ANSWERS = ("generations", "uses_vllm", "vllm_share")
@@ -367,11 +369,14 @@ def _not_planned(facts: Facts, machine: Mapping[str, Any]) -> Iterator[Message]:
         yield Message.of("review.not-planned.generation", **values)
     if facts.value("liger_layers"):
         yield Message.of("review.not-planned.liger")
+    serves = task(facts) == "infer"
+    if not serves and (weights := named_weights(facts)) and not facts.given("quantization"):
+        model = one_line(str(facts.value("model")), 100)
+        yield Message.of("review.not-planned.named-weights", name=model, weights=weights)
     if facts.value("adapter") == "freeze":
         yield Message.of("review.not-planned.freeze")
     for name in offloads(facts):
         yield Message.of(f"review.not-planned.{name.replace('_', '-')}")
-    serves = task(facts) == "infer"
     if not serves and (degree := facts.value("tensor", 1)) > 1 and not tensor_degree(facts):
         yield Message.of("review.not-planned.tensor", degree=degree)
     split = serves and tensor_degree(facts) is None

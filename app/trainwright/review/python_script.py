@@ -106,8 +106,49 @@ def calls(text: str, name: str) -> Iterator[Found]:
             none = False
             called = trainer if called == ("hf-trainer", "") else called
             yield _found(node, *called, constants)
+    if none and (assigned := _of_nanogpt(tree)) is not None:
+        yield assigned
+        return
     if none:
         raise UserError.of("review.no-calls", file=name)
+
+
+_SIZES = ("n_layer", "n_head", "n_embd")
+_GPT2 = {(12, 12, 768): "gpt2", (24, 16, 1024): "gpt2-medium", (36, 20, 1280): "gpt2-large"}
+"""Sizes of a model (``train.py``: the first where a file says none) -> its name."""
+
+
+def _of_nanogpt(tree: ast.Module) -> Found | None:
+    """Return the names that a configuration of nanoGPT assigns; None of another script.
+
+    ``train.py`` executes the file over its own names, whose values here are those of the first
+    commits: batch_size 12, gradient_accumulation_steps 40, n_layer and n_head 12, n_embd 768.
+    """
+    if any(isinstance(node, (ast.FunctionDef, ast.ClassDef)) for node in tree.body):
+        return None
+    lines: dict[Place, int] = {}
+    data: dict[str, Any] = {}
+    known = _constants(tree)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if name in known:
+                data[name], lines[(name,)] = known[name], node.lineno
+    if not {"batch_size", "block_size"} & data.keys() or not data.keys() & _OF_NANOGPT:
+        return None
+    steps = data.get("gradient_accumulation_steps", 40)
+    if isinstance(steps, int) and isinstance(micro := data.get("batch_size", 12), int):
+        data["global_batch_size"] = micro * steps
+    sizes = tuple(data.get(name, usual) for name, usual in zip(_SIZES, (12, 12, 768), strict=True))
+    if str(data.get("init_from", "scratch")) in ("scratch", "resume") and sizes in _GPT2:
+        data["model"] = _GPT2[sizes]
+    return "nanogpt", Document(data, lines), ()
+
+
+_OF_NANOGPT = frozenset(
+    {"max_iters", "lr_decay_iters", "eval_interval", "n_layer", "wandb_log", "eval_iters"}
+)
+"""Names beside the batch by which a file is one of nanoGPT's."""
 
 
 def runs(text: str) -> tuple[str, ...]:

@@ -10,11 +10,10 @@ from trainwright.review.case import Case, found
 from trainwright.review.facts import AUTO, Fact
 from trainwright.review.files import Source
 from trainwright.review.finding import Change, Finding, Level, Removed, Renamed
-from trainwright.review.hjson import bare, twice
 from trainwright.review.interpret import Unread
 from trainwright.review.kinds import declared
 from trainwright.review.kinds.huggingface import TRL_KINDS
-from trainwright.review.spans import SPANS
+from trainwright.review.spans import SPANS, bare, twice
 
 TRAINERS = (
     *("training-arguments", *TRL_KINDS),
@@ -229,7 +228,8 @@ def _evaluation(case: Case) -> Iterator[Finding]:
     """``training_args.py``, __post_init__: what must go together for the best model."""
     facts = case.facts
     evaluates = facts.value("eval_strategy", "no")
-    if (steps := case.given("eval_steps")) and evaluates == "no" and not case.has("axolotl"):
+    steps = case.given("eval_steps")
+    if steps and steps.kind in TRAINERS and evaluates == "no" and not case.has("axolotl"):
         yield found("eval-steps-in-vain", "risk", steps, key=steps.key)
     best = case.given("load_best")
     if best is None or not best.value:
