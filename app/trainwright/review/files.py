@@ -432,6 +432,7 @@ def _named(source: Source) -> Iterator[tuple[Path, str]]:
     given = [
         *(data.get(key) for key in names),
         (inner or {}).get("deepspeed_config_file"),
+        (shared if isinstance(shared := data.get("dist_config"), dict) else {}).get("config_file"),
     ]
     if source.kind.name == "training-arguments" or source.format == "words":
         given.append(data.get("fsdp_config"))

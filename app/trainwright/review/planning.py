@@ -20,6 +20,7 @@ from trainwright.review.derived import (
     precision_of,
     processes,
     product,
+    quantized_by_name,
     replicas,
     says_processes,
     shares_aside,
@@ -370,7 +371,7 @@ def _not_planned(facts: Facts, machine: Mapping[str, Any]) -> Iterator[Message]:
     if facts.value("liger_layers"):
         yield Message.of("review.not-planned.liger")
     serves = task(facts) == "infer"
-    if not serves and (weights := named_weights(facts)) and not facts.given("quantization"):
+    if (weights := quantized_by_name(facts)) is not None:
         model = one_line(str(facts.value("model")), 100)
         yield Message.of("review.not-planned.named-weights", name=model, weights=weights)
     if facts.value("adapter") == "freeze":

@@ -100,12 +100,19 @@ def calls(text: str, name: str) -> Iterator[Found]:
     none = True
     left_out = {id(node) for other in _runs(tree)[1:] for node in ast.walk(other)}
     for node in ast.walk(tree):
-        if id(node) in left_out:
+        if id(node) in left_out or not isinstance(node, ast.Call):
             continue
-        if isinstance(node, ast.Call) and (called := _called(node.func)) is not None:
-            none = False
-            called = trainer if called == ("hf-trainer", "") else called
-            yield _found(node, *called, constants)
+        called = ("torchtitan", "model") if _is_run(node) else _called(node.func)
+        if called is None:
+            continue
+        if called[0] == "torchtitan" and "Controller.Config(" in text:
+            raise UserError.of("review.other-tool", file=name, tool="torchtitan RL")
+        none = False
+        called = trainer if called == ("hf-trainer", "") else called
+        kind, document, computed = _found(node, *called, constants)
+        if _is_run(node):
+            document, computed = _with_parts(node, document, computed, tree)
+        yield kind, document, computed
     if none and (assigned := _of_nanogpt(tree)) is not None:
         yield assigned
         return
@@ -159,7 +166,68 @@ def runs(text: str) -> tuple[str, ...]:
 def _runs(tree: ast.Module) -> list[ast.FunctionDef]:
     """Return a registry's functions, of which each is a run of its own."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return [each for each in functions if "Trainer.Config(" in ast.unparse(each)]
+    return [each for each in functions if any(map(_is_run, ast.walk(each))) or _is_variant(each)]
+
+
+def _is_run(node: ast.AST) -> bool:
+    """Return whether a call makes a run's configuration: of ``Trainer`` or a class made of it."""
+    if not isinstance(node, ast.Call):
+        return False
+    given = {word.arg for word in node.keywords}
+    return ast.unparse(node.func).endswith("Config") and given >= {"training", "lr_scheduler"}
+
+
+def _is_variant(function: ast.FunctionDef) -> bool:
+    """Return whether a function changes another run: ``def small() -> Trainer.Config``."""
+    returned = ast.unparse(function.returns) if function.returns is not None else ""
+    return returned.endswith(("Trainer.Config", "TrainerConfig")) and not function.args.args
+
+
+_CHECKPOINTING = {"SelectiveAC": "selective", "FullAC": "full", "MemoryBudgetAC": "memory_budget"}
+
+
+def _with_parts(
+    node: ast.Call, document: Document, computed: tuple[tuple[str, int], ...], tree: ast.Module
+) -> tuple[Document, tuple[tuple[str, int], ...]]:
+    """Return a run of torchtitan 0.3 with what its parts say by the names of their classes."""
+    data, lines = dict(document.data), dict(document.lines)
+    known: set[str] = set()
+    for word in node.keywords:
+        value = _assigned(word.value, tree)
+        if not isinstance(value, ast.Call):
+            continue
+        name, line = ast.unparse(value.func), word.value.lineno
+        given = {one.arg: _plain(one.value, {})[1] for one in value.keywords if one.arg}
+        if word.arg == "activation_checkpoint" and name.removesuffix(".Config") in _CHECKPOINTING:
+            mode = _CHECKPOINTING[name.removesuffix(".Config")]
+            data["activation_checkpoint"] = {"mode": mode}
+            lines[("activation_checkpoint", "mode")] = line
+        elif word.arg == "optimizer" and name.rpartition(".")[2] == "default_adamw":
+            data["optimizer"] = {"name": "AdamW", **given}
+            lines |= {("optimizer", key): line for key in data["optimizer"]}
+        elif word.arg == "model_spec" and value.args:
+            flavor = _plain(value.args[0], {})[1]
+            data["model"] = {**data.get("model", {}), "flavor": flavor}
+            lines[("model", "flavor")] = line
+        else:
+            continue
+        known.add(f"model.{word.arg}")
+    return Document(data, lines), tuple(one for one in computed if one[0] not in known)
+
+
+def _assigned(value: ast.expr, tree: ast.Module) -> ast.expr:
+    """Return what a name was given last above its use; other values as they are."""
+    if not isinstance(value, ast.Name):
+        return value
+    given = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id == value.id
+        and node.lineno < value.lineno
+    ]
+    return max(given, key=lambda node: node.lineno).value if given else value
 
 
 def _tree(text: str) -> ast.Module:

@@ -75,6 +75,8 @@ def _unread(case: Case, unread: Unread) -> Finding | None:
             return found("key-deprecated-gone", "risk", at, **values)
         case "deprecated":
             return found("key-deprecated", "risk", at, **values)
+        case "unknown" if kind.name == "torchtitan" and unread.source.format == "python":
+            return None  # a registry goes with its own checkout, and is no file of a release
         case "unknown":
             if kind.complete:
                 level = "error"
@@ -89,8 +91,14 @@ def _unread(case: Case, unread: Unread) -> Finding | None:
             return None
 
 
+_OF_HANDBOOK = ("dataset_configs", "dataset_splits")
+"""Keys that alignment-handbook and open-r1 declare beside TRL's, which has ``dataset_config``."""
+
+
 def _typed(unread: Unread) -> bool:
     """Return whether a key is so near to a known one that it was mistyped."""
+    if unread.key in _OF_HANDBOOK:
+        return False
     return bool(get_close_matches(unread.key, [unread.instead or ""], cutoff=_MISTYPED))
 
 
@@ -194,7 +202,7 @@ def _auto(case: Case) -> Iterator[Finding]:
     """Yield DeepSpeed's "auto" where no Trainer is there to fill it in."""
     auto = [fact for fact in case.facts.all if fact.given and fact.value == AUTO]
     others = {one.source.kind.name for one in case.read} - {"deepspeed", "launch", "devices"}
-    if auto and others and not others & {*TRAINERS, "accelerate"}:
+    if auto and others and not others & {*TRAINERS, "accelerate", "llamafactory-v1"}:
         keys = [fact.key for fact in auto]
         yield found("auto-unfilled", "risk", auto[0], count=len(keys), keys=keys[:3])
 

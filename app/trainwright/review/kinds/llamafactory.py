@@ -130,7 +130,7 @@ LLAMAFACTORY = Kind(
     recipe="llama-factory",
 )
 
-_PLUGINS = {"fsdp2": "fsdp2", "deepspeed": "deepspeed", "ddp": "ddp"}
+_PLUGINS = {"fsdp2": "fsdp2", "deepspeed": None, "ddp": "ddp"}
 LLAMAFACTORY_V1 = Kind(
     name="llamafactory-v1",
     tool="LLaMA-Factory v1",
