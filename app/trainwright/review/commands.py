@@ -118,11 +118,11 @@ _TAKE_COUNTS = ("swift", "megatron", "llamafactory-cli")
 
 
 def _command(words: list[str], line: int) -> Iterator[Command]:
+    """Yield what a command starts, below what starts it for its part."""
     if words and words[0] == "srun":
-        words, own = _from_program(words[1:]), options(words[1:])
-        found = {key: own[key] for key in ("nodes", "N") if own.get(key)}
-        inner = [*_command(words, line)]
-        yield from (Command("launch", found, line),) if found and inner else ()
+        own, inner = options(words[1:]), [*_command(_from_program(words[1:]), line)]
+        asked = {key: own[key] for key in ("nodes", "N") if own.get(key)}
+        yield from (Command("launch", asked, line),) if asked and inner else ()
         yield from inner
         return
     if "--" in words and words[0] not in LAUNCHERS:  # ray job submit -- python3 -m ...
@@ -140,58 +140,63 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
             yield Command("devices", {name: value}, line)
         given[name] = value
         words = words[1:]
-    if not words:
-        return
-    config = given.get("CONFIG_FILE")  # of torchtitan's run_train.sh
+    if words:
+        yield from _program(words, given, line)
+
+
+def _program(words: list[str], given: Mapping[str, str], line: int) -> Iterator[Command]:
+    """Yield what a program starts, whose name stands first; ``given`` is its environment."""
     head, rest = words[0].rpartition("/")[2], words[1:]
     counts = {key: _value(given[name]) for name, key in _COUNTS.items() if name in given}
     if counts and head in _TAKE_COUNTS:
         yield Command("launch", counts, line)
-    if head == "distributed_train.sh" and len(rest) > 1:  # of timm
-        yield Command("launch", {"nproc_per_node": _value(rest[0])}, line)
-        yield from _script(["train.py", *rest[1:]], line)
-        return
     if head == "sbatch":
         found = {key: value for key, value in options(rest).items() if key in _ALLOTTED}
-        if found:
-            yield Command("launch", found, line)
-        return
-    if head in ("docker", "podman") and rest[:1] == ["run"]:
+        yield from (Command("launch", found, line),) if found else ()
+    elif head in ("docker", "podman") and rest[:1] == ["run"]:
         yield from _in_container(rest[1:], line)
-        return
-    if head == "tune" and rest[:1] == ["run"]:
+    elif head == "tune" and rest[:1] == ["run"]:
         yield from _of_torchtune(rest[1:], line)
-        return
-    if _PYTHON.fullmatch(words[0]):
-        while rest and _FLAG.fullmatch(rest[0]):
-            rest = rest[2 if rest[0] in ("-W", "-X") else 1 :]
-        words = [words[0], *rest]
-        if rest[:1] == ["-m"] and len(rest) > 1:
-            head, rest = MODULES.get(rest[1], ""), rest[2:]
-            if head in ("vllm", "sglang", "axolotl"):
-                yield _of_kind(head, rest, line)
-                return
-            if words[2] in SCRIPTS or (not head and _trains(words[2:])):
-                yield from _script(words[2:], line)
-                return
-        elif rest and rest[0].endswith(".py"):
-            if _trains(rest):
-                yield from _script(rest, line)
-            return
-    if head == "litgpt" and rest:
+    elif head == "distributed_train.sh" and len(rest) > 1:  # of timm
+        yield Command("launch", {"nproc_per_node": _value(rest[0])}, line)
+        yield from _script(["train.py", *rest[1:]], line)
+    elif head == "litgpt" and rest:
         yield from _of_litgpt(rest[0], rest[1:], line)
-        return
-    if head in PROGRAMS:
+    elif _PYTHON.fullmatch(words[0]):
+        yield from _of_python(rest, line)
+    elif head in PROGRAMS:
         started = _of_kind(PROGRAMS[head], rest, line)
-        given = {"job.config_file": config} if head == "run_train.sh" and config else {}
-        yield replace(started, options=given | started.options)
+        config = given.get("CONFIG_FILE") if head == "run_train.sh" else None  # of torchtitan
+        above = {"job.config_file": config} if config else {}
+        yield replace(started, options=above | started.options)
     elif rest and (kind := SUBCOMMANDS.get((head, rest[0]))) is not None:
         yield _of_kind(kind, rest[1:], line)
     elif head in LAUNCHERS:
-        rest = rest[1:] if rest[:1] == [BEGUN.get(head)] else rest
-        own, script = _launched(rest)
-        yield Command("launch", options(own), line)
-        yield from _script(script, line)
+        yield from _launch(head, rest, line)
+
+
+def _of_python(words: list[str], line: int) -> Iterator[Command]:
+    """Yield what Python starts: a module that is known here, or a script that trains."""
+    while words and _FLAG.fullmatch(words[0]):
+        words = words[2 if words[0] in ("-W", "-X") else 1 :]
+    if words[:1] == ["-m"] and len(words) > 1:
+        head = MODULES.get(words[1], "")
+        if head in ("vllm", "sglang", "axolotl"):
+            yield _of_kind(head, words[2:], line)
+        elif words[1] in SCRIPTS or (not head and _trains(words[1:])):
+            yield from _script(words[1:], line)
+        elif head in LAUNCHERS:
+            yield from _launch(head, words[2:], line)
+    elif words and words[0].endswith(".py") and _trains(words):
+        yield from _script(words, line)
+
+
+def _launch(head: str, rest: list[str], line: int) -> Iterator[Command]:
+    """Yield a launcher's own options, and those of the script that it starts."""
+    rest = rest[1:] if rest[:1] == [BEGUN.get(head)] else rest
+    own, script = _launched(rest)
+    yield Command("launch", options(own), line)
+    yield from _script(script, line)
 
 
 def _in_container(words: list[str], line: int) -> Iterator[Command]:

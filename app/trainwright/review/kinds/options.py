@@ -389,7 +389,13 @@ OPENRLHF = Kind(
     marks=frozenset({"micro_train_batch_size", "pretrain"}),
     # openrlhf/cli/train_sft.py
     otherwise=_PLAIN
-    | {"stage": "zero2", "micro_batch": 8, "global_batch": 128, "length": 2048, "num_workers": 0},
+    | {
+        "strategy": "zero2",
+        "micro_batch": 8,
+        "global_batch": 128,
+        "length": 2048,
+        "num_workers": 0,
+    },
     open=("",),
     strict=False,
     extended=True,
