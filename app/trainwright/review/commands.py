@@ -374,6 +374,8 @@ def _script(words: list[str], line: int) -> Iterator[Command]:
 def _kind_of(script: str, found: Mapping[str, Any]) -> str:
     if "job.config_file" in found:
         return "torchtitan"
+    if script == "llm_sft.py" or "sft_type" in found:  # of ms-swift 1 and 2
+        return "swift"
     if "finetuning_type" in found:  # src/train.py
         return "llamafactory"
     if {"pretrain", "micro_train_batch_size"} <= found.keys():  # train_sft.py

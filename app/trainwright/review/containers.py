@@ -128,6 +128,8 @@ def _gpus(container: Mapping[str, Any]) -> str | None:
     for device in devices if isinstance(devices, list) else ():
         if isinstance(device, dict) and "gpu" in str(device.get("capabilities")):
             ids, count = device.get("device_ids"), device.get("count")
+            if ids == ["all"]:
+                return "all"
             if isinstance(ids, list) and ids:
                 return f"device={','.join(map(str, ids))}"
             return str(count) if isinstance(count, (int, str)) else None

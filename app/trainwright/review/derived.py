@@ -11,7 +11,7 @@ OBJECTIVES = {"sft": None, "pt": None, "pretrain": None}
 """What trains by one forward and backward pass of one model; others take more."""
 _LIGHTER = (
     *("low_rank_gradients", "unsloth", "cpu_checkpointing", "offload_gib", "layers_on_gpu"),
-    "host_experts",
+    "experts_elsewhere",
 )
 """Facts that take memory off the GPU, or need less, and that no figure counts."""
 

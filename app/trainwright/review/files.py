@@ -364,7 +364,10 @@ _OTHERS: Mapping[str, tuple[frozenset[str], ...]] = {
     "NeMo-RL": (frozenset({"policy.model_name", "cluster"}),),
     "GPT-NeoX": (frozenset({"pipe_parallel_size"}), frozenset({"pipe-parallel-size"})),
     "MLX": (frozenset({"lora_parameters"}), frozenset({"steps_per_eval", "iters"})),
-    "oumi": (frozenset({"training.trainer_type"}), frozenset({"data.train", "training"})),
+    "oumi": (
+        *(frozenset({"training.trainer_type"}), frozenset({"data.train", "training"})),
+        *(frozenset({"model.model_name", name}) for name in ("engine", "generation", "tasks")),
+    ),
     "SkyRL": (frozenset({"trainer.policy", "generator"}),),
     "SimpleTuner": (
         frozenset({"--model_family"}),

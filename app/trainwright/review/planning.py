@@ -342,7 +342,7 @@ def _shard_degree(facts: Facts) -> int | None:
 _NOT_COUNTED = (
     *("modules_to_save", "low_rank_gradients", "unsloth", "cpu_checkpointing", "zero_buffers"),
     *("bucket_size", "gather_bucket_size", "offload_gib", "adapter_file", "unplanned"),
-    "host_experts",
+    "experts_elsewhere",
 )
 """Facts that change memory or time, and that no plan says."""
 _OF_ANSWERS = ("generations", "uses_vllm", "vllm_share")

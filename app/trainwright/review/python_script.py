@@ -143,13 +143,21 @@ def _of_nanogpt(tree: ast.Module) -> Found | None:
                 data[name], lines[(name,)] = known[name], node.lineno
     if not {"batch_size", "block_size"} & data.keys() or not data.keys() & _OF_NANOGPT:
         return None
-    steps = data.get("gradient_accumulation_steps", 40)
-    if isinstance(steps, int) and isinstance(micro := data.get("batch_size", 12), int):
-        data["global_batch_size"] = micro * steps
+    given = {word.id for node in ast.walk(tree) for word in _names_given(node)}
+    usual = {"gradient_accumulation_steps": 40, "batch_size": 12}
+    counts = [data.get(name, None if name in given else one) for name, one in usual.items()]
+    if all(isinstance(one, int) for one in counts):
+        data["global_batch_size"] = counts[0] * counts[1]
     sizes = tuple(data.get(name, usual) for name, usual in zip(_SIZES, (12, 12, 768), strict=True))
     if str(data.get("init_from", "scratch")) in ("scratch", "resume") and sizes in _GPT2:
         data["model"] = _GPT2[sizes]
     return "nanogpt", Document(data, lines), ()
+
+
+def _names_given(node: ast.AST) -> Iterator[ast.Name]:
+    """Yield the names that an assignment gives a value."""
+    if isinstance(node, ast.Assign):
+        yield from (target for target in node.targets if isinstance(target, ast.Name))
 
 
 _OF_NANOGPT = frozenset(
@@ -365,7 +373,30 @@ def _plain(value: ast.expr, constants: Mapping[str, Any]) -> tuple[bool, Any]:
         return (
             (True, ast.unparse(value)) if ast.unparse(value).startswith("torch.") else (False, None)
         )
+    if isinstance(value, ast.BinOp):
+        return _product(value, constants)
     try:
         return True, ast.literal_eval(value)
     except (ValueError, TypeError, RecursionError):
         return False, None
+
+
+_FACTORS, _LARGEST = 8, 10**9
+"""Factors of a product, and the largest of them, that are believed; assumed."""
+
+
+def _product(value: ast.expr, constants: Mapping[str, Any]) -> tuple[bool, Any]:
+    """Return whether ``5 * 8`` is one of known numbers, and what it is; no other sum is made."""
+    product: float = 1
+    for _factor in range(_FACTORS):
+        last = value.right if isinstance(value, ast.BinOp) else value
+        known, number = (False, None) if isinstance(last, ast.BinOp) else _plain(last, constants)
+        if not known or type(number) not in (int, float) or abs(number) > _LARGEST:
+            break
+        product *= number
+        if not isinstance(value, ast.BinOp):
+            return True, product
+        if not isinstance(value.op, ast.Mult):
+            break
+        value = value.left
+    return False, None

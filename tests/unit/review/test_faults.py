@@ -400,9 +400,10 @@ def test_a_file_that_cannot_be_reviewed_is_refused_by_its_tools_name(
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("use_adam_mini: true\n", "use_adam_mini"),
+        ("use_adam_mini: true\npredict_with_generate: true\n", "use_adam_mini"),
         ("fp8: true\n", "fp8"),
         ("use_kt: true\n", "use_kt"),
+        ("expert_model_parallel_size: 2\nmoe_grouped_gemm: true\n", "expert_model_parallel_size"),
         ("mixture_of_depths: convert\n", "mixture_of_depths"),
     ],
 )
@@ -410,6 +411,7 @@ def test_what_changes_memory_and_is_not_counted_is_said(
     tmp_path: Path, text: str, key: str
 ) -> None:
     found = reviewed(tmp_path, {"f.yaml": FACTORY + text}, "rtx-4090")
+    assert not found.errors
     notes = [one for one in found.planned.not_planned if one.id == "review.not-planned.keys"]
     assert key in notes[0].values["keys"]
 

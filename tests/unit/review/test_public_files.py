@@ -448,7 +448,7 @@ PUBLISHED = [
     (SWIFT, {"model.preset": "qwen-2.5-7b", "workload.effective_batch": 2}),
     ({"r.py": NEW_TITAN}, {"settings.micro_batch": 3, "settings.checkpointing": "full",
                            "settings.compile": False}),
-    ({"c.py": NANO}, {"model.preset": "gpt2", "settings.compile": True,
+    ({"c.py": NANO}, {"model.preset": "gpt2", "workload.effective_batch": 160,
                       "workload.inputs.sequence_length": 512}),
     ({"s.yaml": SKY}, {"settings.engine": "vllm", "settings.tensor_degree": 2}),
     ("./distributed_train.sh 8 d --model vit_tiny_patch16_224 --opt sgd --sched cosine -b 64 --amp",

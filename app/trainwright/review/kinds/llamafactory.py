@@ -87,10 +87,11 @@ LLAMAFACTORY = Kind(
         # model/adapter.py: BAdam trains the weights in half precision
         "use_badam": (Key("low_rank_gradients", truth), Key("weights_dtype", where("bf16"))),
         "use_muon": Key("optimizer", where("muon")),
-        "use_kt": Key("host_experts", truth),
+        "use_kt": Key("experts_elsewhere", truth),
+        "expert_model_parallel_size": Key("experts_elsewhere", lambda value: int(value) > 1),
         **{
             name: Key("unplanned", lambda value: value or None)
-            for name in ("use_asft_loss", "fp8", "mixture_of_depths", "expert_model_parallel_size")
+            for name in ("use_asft_loss", "fp8", "mixture_of_depths")
         },
         # With USE_MCA=1 Megatron trains: mcore_adapter's arguments
         "tensor_model_parallel_size": key("tensor", whole),

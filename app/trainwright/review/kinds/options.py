@@ -101,6 +101,8 @@ _MEGATRON = {
     "tensor_model_parallel_size": key("tensor", whole),
     "pipeline_model_parallel_size": key("pipeline", whole),
     "context_parallel_size": key("context_parallel", whole),
+    "expert_model_parallel_size": Key("experts_elsewhere", lambda value: int(value) > 1),
+    "train_iters": key("max_steps", whole),
     "use_distributed_optimizer": Key("strategy", where("zero1")),
     "recompute_activations": Key("checkpointing", where("selective")),
     "recompute_granularity": Key("checkpointing", word),
@@ -274,6 +276,11 @@ def _linear(value: Any) -> tuple[str, ...] | None:
     return ("all-linear",) if value in ("ALL", "AUTO") else names(value)
 
 
+def _converted(value: Any) -> str | None:
+    """Return the model of a folder of Megatron's weights: ``Qwen2.5-7B-mcore``."""
+    return None if value is None else str(value).removesuffix("-mcore")
+
+
 def _objective(value: Any) -> str | None:
     """Return what ``swift rlhf`` trains for."""
     return None if value is None else str(value).lower()
@@ -283,7 +290,11 @@ _SWIFT: dict[str, Key | tuple[Key, ...]] = {
     # model_name is what the model calls itself
     **{name: meaning for name, meaning in _COMMON.items() if name != "model_name"},
     **dict.fromkeys(("train_type", "tuner_type", "sft_type"), _TUNERS),
-    "model_id_or_path": key("model"),
+    **dict.fromkeys(("model_id_or_path", "model_type"), key("model")),
+    "dtype": Key(
+        "precision",
+        among({"bf16": "bf16-mixed", "fp16": "fp16-mixed", "fp32": "fp32", "auto": None}),
+    ),
     "rlhf_type": Key("objective", _objective),
     "lora_dropout_p": key("dropout", real),
     **dict.fromkeys(("target_modules", "lora_target_modules"), Key("targets", _linear)),
@@ -323,7 +334,9 @@ SWIFT = Kind(
 MEGATRON_SWIFT = Kind(
     name="megatron-swift",
     tool="Megatron-SWIFT",
-    keys=_SWIFT | _MEGATRON | {"load": key("model"), "max_epochs": key("epochs", positive)},
+    keys=_SWIFT
+    | _MEGATRON
+    | {"load": key("model", _converted), "max_epochs": key("epochs", positive)},
     marks=frozenset(),
     # Megatron-SWIFT/Command-line-parameters.md: bf16, all weights, a distributed optimizer
     otherwise={
