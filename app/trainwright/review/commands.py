@@ -352,6 +352,8 @@ def _script(words: list[str], line: int) -> Iterator[Command]:
             found[change[1]] = _value(change[2])
     if found.get("amp") and found.get("amp_dtype"):  # of timm: the second names the first's type
         del found["amp"]
+    if found.get("fp8_format"):  # of Megatron: the layers' type, where bf16 is that of the rest
+        found.pop("bf16", None)
     if _OF_DIFFUSERS.fullmatch(name) and "lora" in name:  # the name alone says it
         found.setdefault("use_lora", True)
     if words and not words[0].startswith("-") and words[0].endswith(_CONFIGS):
@@ -360,7 +362,8 @@ def _script(words: list[str], line: int) -> Iterator[Command]:
             yield Command("launch", found, line)
             return
     if found:
-        kind = SCRIPTS.get(name) or _kind_of(name, found)
+        of_swift = found.keys() & {"train_type", "tuner_type", "sft_type"}
+        kind = "swift" if of_swift else SCRIPTS.get(name) or _kind_of(name, found)
         if kind == "openrlhf" and (stage := re.search(r"train_(\w+?)(_ray)?(\.py)?$", name)):
             found["stage"] = stage[1]
         if kind == "verl" and any(key.startswith("actor_rollout_ref.") for key in found):
@@ -374,8 +377,6 @@ def _script(words: list[str], line: int) -> Iterator[Command]:
 def _kind_of(script: str, found: Mapping[str, Any]) -> str:
     if "job.config_file" in found:
         return "torchtitan"
-    if script == "llm_sft.py" or "sft_type" in found:  # of ms-swift 1 and 2
-        return "swift"
     if "finetuning_type" in found:  # src/train.py
         return "llamafactory"
     if {"pretrain", "micro_train_batch_size"} <= found.keys():  # train_sft.py

@@ -148,7 +148,8 @@ def _workload(
     steps = facts.value("accumulation", 1)
     apart = product(facts, "tensor", "pipeline", "context_parallel")
     copies = replicas(facts) if says_processes(facts) else max(1, gpus // apart)
-    total = facts.value("global_batch") or micro * steps * copies
+    whole = facts.value("global_batch") or facts.value("sampled_batch")
+    total = whole or micro * steps * copies
     if apart > 1 and tensor_degree(facts) is None:  # the plan has each GPU see its own samples
         total = micro * steps * (processes(facts) if says_processes(facts) else gpus)
     data["effective_batch"] = int(total)

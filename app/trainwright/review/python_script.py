@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any
 
 from trainwright.messages import UserError
@@ -116,6 +117,8 @@ def calls(text: str, name: str) -> Iterator[Found]:
     if none and (assigned := _of_nanogpt(tree)) is not None:
         yield assigned
         return
+    if none and any(_imports(node, "xtuner") for node in tree.body):
+        raise UserError.of("review.other-tool", file=name, tool="XTuner")
     if none:
         raise UserError.of("review.no-calls", file=name)
 
@@ -146,8 +149,9 @@ def _of_nanogpt(tree: ast.Module) -> Found | None:
     given = {word.id for node in ast.walk(tree) for word in _names_given(node)}
     usual = {"gradient_accumulation_steps": 40, "batch_size": 12}
     counts = [data.get(name, None if name in given else one) for name, one in usual.items()]
-    if all(isinstance(one, int) for one in counts):
-        data["global_batch_size"] = counts[0] * counts[1]
+    numbers = [one for one in counts if isinstance(one, int)]
+    if len(numbers) == len(usual):
+        data["global_batch_size"] = prod(numbers)
     sizes = tuple(data.get(name, usual) for name, usual in zip(_SIZES, (12, 12, 768), strict=True))
     if str(data.get("init_from", "scratch")) in ("scratch", "resume") and sizes in _GPT2:
         data["model"] = _GPT2[sizes]
@@ -246,6 +250,11 @@ def _tree(text: str) -> ast.Module:
         if (script := plain(text)) == text:
             raise
         return ast.parse(script)
+
+
+def _imports(node: ast.stmt, package: str) -> bool:
+    module = getattr(node, "module", None) if isinstance(node, ast.ImportFrom) else None
+    return str(module).partition(".")[0] == package
 
 
 def _from_lightning(tree: ast.Module) -> bool:
@@ -391,7 +400,7 @@ def _product(value: ast.expr, constants: Mapping[str, Any]) -> tuple[bool, Any]:
     for _factor in range(_FACTORS):
         last = value.right if isinstance(value, ast.BinOp) else value
         known, number = (False, None) if isinstance(last, ast.BinOp) else _plain(last, constants)
-        if not known or type(number) not in (int, float) or abs(number) > _LARGEST:
+        if not known or not isinstance(number, (int, float)) or abs(number) > _LARGEST:
             break
         product *= number
         if not isinstance(value, ast.BinOp):

@@ -77,6 +77,8 @@ def _unread(case: Case, unread: Unread) -> Finding | None:
             return found("key-deprecated", "risk", at, **values)
         case "unknown" if kind.name == "torchtitan" and unread.source.format == "python":
             return None  # a registry goes with its own checkout, and is no file of a release
+        case "unknown" if unread.key.startswith("_") and _only_shares(unread.source):
+            return None  # ms-swift's, whose notes begin so
         case "unknown":
             if kind.complete:
                 level = "error"
@@ -89,6 +91,12 @@ def _unread(case: Case, unread: Unread) -> Finding | None:
             return found("value-unknown", "risk", at, value=one_line(str(unread.value)), **values)
         case _:
             return None
+
+
+def _only_shares(source: Source) -> bool:
+    """Return whether a file says how FSDP shares and nothing else, its notes aside."""
+    keys = {str(key) for key in source.document.data}
+    return {key for key in keys if not key.startswith("_")} <= {"fsdp", "fsdp_config"}
 
 
 _OF_HANDBOOK = ("dataset_configs", "dataset_splits")

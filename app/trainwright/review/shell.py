@@ -13,7 +13,7 @@ SEEN = "CUDA_VISIBLE_DEVICES"
 """The one variable that says what a run gets."""
 _KEEPS = ("export", "readonly", "local", "declare")
 """Words before an assignment."""
-_ASSIGNMENT = re.compile(rf"(?:(?:{'|'.join(_KEEPS)})\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(rf"(?:(?:{'|'.join(_KEEPS)})\s+)?([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _IN_QUOTES = re.compile(rf"\s*(?:(?:{'|'.join(_KEEPS)})\s+)?\w+=\"[^\"]*")
 """An assignment whose quoted text goes on in the next line."""
 _HERE = re.compile(r"\s*read\s(?:[^<]*\s)?(\w+)\s*<<-?\s*[\"']?(\w+)[\"']?\s*")
@@ -73,7 +73,7 @@ def _lines(text: str) -> Iterator[tuple[str, int]]:
             yield f"{here[1]}={shlex.quote(_up_to(here[2], lines))}", first
             continue
         parts = [line.rstrip("\r")]
-        in_array = re.match(r"\s*\w+=\([^)]*$", parts[0]) is not None
+        in_array = re.match(r"\s*\w+\+?=\([^)]*$", parts[0]) is not None
         in_text = _IN_QUOTES.fullmatch(parts[0]) is not None
         while in_array or in_text or parts[-1].endswith(_GOES_ON):
             following = next(lines, None)
@@ -84,6 +84,12 @@ def _lines(text: str) -> Iterator[tuple[str, int]]:
             in_array = in_array and ")" not in parts[-1]
             in_text = in_text and '"' not in parts[-1]
         yield " ".join(parts), first
+
+
+def _in_array(word: str) -> str:
+    """Return a word of an array as it is put into a line: "--split 99" is two words there."""
+    whole = word.startswith("-") or _VARIABLE.fullmatch(word) is not None
+    return word if whole else shlex.quote(word)
 
 
 def _up_to(word: str, lines: Iterator[tuple[int, str]]) -> str:
@@ -107,10 +113,10 @@ class _Variables:
         found = _ASSIGNMENT.fullmatch(line.strip())
         if found is None:
             return False
-        name, value = found[1], found[2]
+        name, more, value = found[1], found[2], found[3]
         if value.startswith("(") and value.endswith(")"):
             inner = [word.strip("()") for word in (words[0].partition("=")[2], *words[1:])]
-            value = shlex.join(word for word in inner if word)
+            value = " ".join(_in_array(word) for word in inner if word)
         elif len(words) != (2 if words[0] in _KEEPS else 1):
             return False  # a command with a variable of its own
         else:
@@ -118,6 +124,11 @@ class _Variables:
         known: str | None = self._replaced(value)
         if known == _UNKNOWN or len(known or "") >= _LONGEST:
             known = None
+        if more:  # in a branch or not: what a script may add counts
+            before = self._values.get(name)
+            known = f"{before} {known}" if before is not None and known is not None else None
+            self._values[name] = known if len(known or "") < _LONGEST else None
+            return True
         self._values[name] = known if self._values.get(name, known) == known else None
         return True
 

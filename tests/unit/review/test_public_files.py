@@ -462,6 +462,12 @@ PUBLISHED = [
     (f"python train.py {OWN} --lora_enable True --lora_r 128", {"workload.lora.rank": 128}),
     ({"j.sh": f"#SBATCH --gres=gpu:8  # if it's 8\nARGS=\"\n  --nproc_per_node 8\n\"\n"
               f"srun -N 1 torchrun $ARGS train.py {OWN}\n"}, {"workload.effective_batch": 8}),
+    ({"a.sh": "A=(--micro-batch-size 2)\nB=(\n  --use-distributed-optimizer\n)\nA+=(\"${B[@]}\")\n"
+              "A+=(\n  \"--seq-length 512\"\n)\n"
+              "torchrun --nproc_per_node 8 t.py ${A[@]} --model gpt2"},
+     {"settings.strategy": "zero1", "workload.inputs.sequence_length": 512}),
+    ("accelerate launch swift/cli/sft.py --model gpt2 --train_type lora --lora_rank 4",
+     {"workload.lora.rank": 4, "settings.checkpointing": "full"}),
     ({"l.yaml": "checkpoint_dir: checkpoints/meta-llama/Llama-3.1-8B\nout_dir: o\nlora_r: 8\n"
                 "quantize: bnb.nf4-dq\ntrain: {global_batch_size: 8, micro_batch_size: 1}\n"},
      {"workload.task": "qlora", "settings.double_quantization": True}),

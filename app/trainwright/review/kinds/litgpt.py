@@ -63,6 +63,10 @@ LITGPT = Kind(
         "train.max_steps": key("max_steps", whole),
         "data.init_args.num_workers": key("num_workers", count),
         "optimizer.init_args.lr": key("learning_rate", positive),
+        # of branches
+        "optim.optimizer": Key("low_rank_gradients", lambda value: "galore" in str(value)),
+        "optim.learning_rate": key("learning_rate", positive),
+        "longlora.use_longlora": Key("unplanned", truth),
     },
     marks=frozenset({"checkpoint_dir", "out_dir", "lora_query", "train.global_batch_size"}),
     # litgpt/finetune/lora.py, setup

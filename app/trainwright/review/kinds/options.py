@@ -59,6 +59,10 @@ _COMMON: dict[str, Key | tuple[Key, ...]] = TRL | {
         key("rank", whole),
         Key("adapter", lambda value: "lora" if whole(value) else None),
     ),
+    # DeepSpeed-Chat's, of its third step
+    "actor_model_name_or_path": key("model"),
+    "ppo_epochs": Key("objective", lambda _value: "ppo"),
+    "per_device_training_batch_size": key("micro_batch", whole),
     # LLaVA's, PEFT's, and other people's examples
     **dict.fromkeys(
         ("use_lora", "lora_enable", "use_peft_lora", "enable_lora", "lora"),
@@ -103,6 +107,7 @@ _MEGATRON = {
     "context_parallel_size": key("context_parallel", whole),
     "expert_model_parallel_size": Key("experts_elsewhere", lambda value: int(value) > 1),
     "train_iters": key("max_steps", whole),
+    "fp8_format": Key("precision", among({"hybrid": "fp8", "e4m3": "fp8"})),
     "use_distributed_optimizer": Key("strategy", where("zero1")),
     "recompute_activations": Key("checkpointing", where("selective")),
     "recompute_granularity": Key("checkpointing", word),
