@@ -55,6 +55,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
     ),
     "llamafactory": (
         HF,
+        "transformers/training_args_seq2seq.py:Seq2SeqTrainingArguments",
         "llamafactory/hparams/model_args.py:ModelArguments",
         "llamafactory/hparams/data_args.py:DataArguments",
         "llamafactory/hparams/training_args.py:TrainingArguments",

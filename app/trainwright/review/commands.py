@@ -1,17 +1,14 @@
-"""Command lines as people keep them: a launcher, a script, and its options.
-
-Nothing is run. A variable stands for what the script itself assigns to it, once and in plain words;
-any other stays its name.
-"""
+"""Command lines as people keep them: a launcher, a script, and its options. Nothing is run."""
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from os.path import exists
 from typing import Any
 
+from trainwright.review.shell import SEEN, commands
 from trainwright.yamltext import scalar
 
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "fabric")
@@ -29,8 +26,8 @@ SUBCOMMANDS = {
     ("trl", "vllm-serve"): "vllm",
     ("llamafactory-cli", "train"): "llamafactory",
     ("axolotl", "train"): "axolotl",
-    ("swift", "sft"): "swift",
-    ("swift", "pt"): "swift",
+    **{("swift", stage): "swift" for stage in ("sft", "pt", "rlhf")},
+    **{("megatron", stage): "megatron-swift" for stage in ("sft", "pt", "rlhf")},
 }
 PROGRAMS = {
     "llama-server": "llama-server",
@@ -58,10 +55,21 @@ SCRIPTS = {
     for name in (f"{kind}.py", f"trl.scripts.{kind}")
 } | {
     "torchtitan.train": "torchtitan",
-    **{f"openrlhf.cli.train_{stage}": "openrlhf" for stage in ("sft", "dpo", "kto", "rm")},
+    **{
+        f"openrlhf.cli.train_{stage}": "openrlhf"
+        for stage in ("sft", "dpo", "kto", "rm", "ppo_ray", "kd", "prm")
+    },
+    **{f"verl.trainer.{name}": "verl" for name in ("main_ppo", "fsdp_sft_trainer", "sft_trainer")},
 }
 """Scripts of a tool's own, as files and as modules."""
 _OF_DIFFUSERS = re.compile(r"(?:\w{1,40}_)?train(?:_\w{1,80})?\.py")
+_OF_TIMM = frozenset(
+    {
+        *("opt", "sched", "drop_path", "model_ema", "amp", "native_amp", "aa", "reprob", "mixup"),
+        *("warmup_lr", "img_size", "input_size", "crop_pct", "pin_mem", "smoothing"),
+    }
+)
+_OF_DEVICES = ("per_device_train_", "per_device_eval_", "per_gpu_")
 _OF_TRAINER = frozenset({"do_train", "optim", "gradient_checkpointing_kwargs"})
 """Options that TrainingArguments has, and hardly a script without them."""
 SWITCHES = frozenset(
@@ -71,24 +79,10 @@ SWITCHES = frozenset(
     }
 )
 """Options of launchers that take no value."""
-_ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=\S*")
-_SEEN = "CUDA_VISIBLE_DEVICES"
-"""The one variable that says what a run gets."""
-_ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
-_COMPUTED = re.compile(r"\$\(\([^()]*\)\)|\$\([^()]*\)|`[^`]*`")
-"""What a command gives, or arithmetic: only a run knows it."""
-_UNKNOWN = "$computed"
-"""Stands for it, as any variable that is not known."""
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?(?::?-([^{}$]*))?\})")
-"""``$NAME``, ``${NAME}``, ``${NAME[@]}`` and ``${NAME:-otherwise}``."""
-_LONGEST, _MOST = 10_000, 1_000_000
-"""Characters of a variable's value, and of all that one file puts in place of variables, so that
-variables of variables do not grow; assumed."""
-_GOES_ON = ("\\", "`", "^")
-"""Ends of a line that goes on: of bash, PowerShell and cmd."""
 _PYTHON = re.compile(r"(.*/)?python[0-9.]*(\.exe)?")
-_REDIRECTED = re.compile(r"(&|[0-9])?(>>?|<)(&[0-9-]|[^<>]*)")
-"""``2>&1``, ``> log``, ``&>>log``."""
+_FLAG = re.compile(r"-[bBdEiIOPqsSuvxWX]+")
+"""Python's own, before a script or ``-m``."""
+_ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=\S*")
 _PREFIXES = ("nohup", "time", "env", "sudo", "exec", "srun", "uv", "run", "poetry", "CMD", "-")
 
 
@@ -111,173 +105,98 @@ def is_command(argument: str) -> bool:
 
 def parsed(text: str) -> tuple[Command, ...]:
     """Return what the command lines in a text start; nothing of other commands."""
-    return tuple(
-        command for words, number in _commands(text) for command in _command(words, number)
-    )
-
-
-def _commands(text: str) -> Iterator[tuple[list[str], int]]:
-    """Yield the words of each command with its line, variables replaced."""
-    variables = _Variables()
-    for line, first in _lines(text):
-        asks = line.startswith("#SBATCH")
-        if line.lstrip().startswith("#") and not asks:
-            continue
-        plain = _COMPUTED.sub(_UNKNOWN, line.removeprefix("#"))
-        try:
-            words = [*takewhile(lambda word: not word.startswith("#"), shlex.split(plain))]
-        except ValueError:  # an open quotation mark
-            continue
-        if asks:
-            yield ["sbatch", *words[1:]], first
-        elif words and variables.assigned(plain, words):
-            if words[-1].startswith(f"{_SEEN}="):
-                yield words[-1:], first
-        elif words:
-            yield from ((part, first) for part in _apart(variables.expanded(words)) if part)
-
-
-def _lines(text: str) -> Iterator[tuple[str, int]]:
-    """Yield each line with its number; it goes on after a backslash, and up to an array's end."""
-    lines = enumerate(text.split("\n"), 1)
-    for first, line in lines:
-        parts = [line.rstrip("\r")]
-        in_array = re.match(r"\s*\w+=\([^)]*$", parts[0]) is not None
-        while in_array or parts[-1].endswith(_GOES_ON):
-            following = next(lines, None)
-            if following is None:
-                break
-            parts[-1] = parts[-1].rstrip("".join(_GOES_ON))
-            parts.append(following[1].partition(" #")[0].rstrip())
-            in_array = in_array and ")" not in parts[-1]
-        yield " ".join(parts), first
-
-
-class _Variables:
-    """What a script assigns to its variables in plain words, as far as its lines were read."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, str | None] = {}
-        """None: only a run knows, as of a name that gets a second value."""
-        self._left = _MOST
-
-    def assigned(self, line: str, words: Sequence[str]) -> bool:
-        """Note what a line assigns; return whether it does, and nothing else."""
-        found = _ASSIGNMENT.fullmatch(line.strip())
-        if found is None:
-            return False
-        name, value = found[1], found[2]
-        if value.startswith("(") and value.endswith(")"):
-            inner = [word.strip("()") for word in (words[0].partition("=")[2], *words[1:])]
-            value = shlex.join(word for word in inner if word)
-        elif len(words) != (2 if words[0] == "export" else 1):
-            return False  # a command with a variable of its own
-        else:
-            value = words[-1].partition("=")[2]
-        known: str | None = self._replaced(value)
-        if known == _UNKNOWN or len(known or "") >= _LONGEST:
-            known = None
-        self._values[name] = known if self._values.get(name, known) == known else None
-        return True
-
-    def expanded(self, words: Iterable[str]) -> Iterator[str]:
-        """Yield words with variables replaced; one that is a variable alone may be several."""
-        for word in words:
-            text = self._replaced(word)
-            if text == word or _VARIABLE.fullmatch(word) is None:
-                yield text
-                continue
-            try:
-                yield from shlex.split(text)
-            except ValueError:
-                yield text
-
-    def _replaced(self, text: str) -> str:
-        return _VARIABLE.sub(self._value_of, text)
-
-    def _value_of(self, use: re.Match[str]) -> str:
-        value = self._values.get(use[1] or use[2], use[3])
-        if value is None or len(value) > self._left:
-            return use[0]
-        self._left -= len(value)
-        return value
-
-
-def _apart(words: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the words of each command of a line, without where its output goes."""
-    part: list[str] = []
-    to_file = False
-    for word in words:
-        if to_file:
-            to_file = False
-        elif _REDIRECTED.fullmatch(word):
-            to_file = word.endswith((">", "<"))
-        elif word in ("&&", "||", ";", "|", "&"):
-            yield part
-            part = []
-        else:
-            part.append(word)
-    yield part
+    return tuple(command for words, number in commands(text) for command in _command(words, number))
 
 
 _ALLOTTED = ("nodes", "N", "gres", "gpus-per-node", "gpus", "G")
 """Options of sbatch that say how many GPUs a job has."""
 
 
+_COUNTS = {"NPROC_PER_NODE": "nproc_per_node", "NNODES": "nnodes"}
+"""Variables that ms-swift and LLaMA-Factory start torchrun with."""
+_TAKE_COUNTS = ("swift", "megatron", "llamafactory-cli")
+
+
 def _command(words: list[str], line: int) -> Iterator[Command]:
+    """Yield what a command starts, below what starts it for its part."""
     if words and words[0] == "srun":
-        words = _from_program(words[1:])
+        own, inner = options(words[1:]), [*_command(_from_program(words[1:]), line)]
+        asked = {key: own[key] for key in ("nodes", "N") if own.get(key)}
+        yield from (Command("launch", asked, line),) if asked and inner else ()
+        yield from inner
+        return
+    if "--" in words and words[0] not in LAUNCHERS:  # ray job submit -- python3 -m ...
+        after = words[words.index("--") + 1 :]
+        words = after if _from_program(after[:1]) else words
     shell = words[0].rpartition("/")[2] if words else ""
     if len(words) > 2 and shell in ("bash", "sh") and words[1] in ("-c", "-lc"):
-        yield from (replace(inner, line=line) for inner in parsed(words[2]))
+        text = words[2] if " " in words[2] else shlex.join(words[2:])
+        yield from (replace(inner, line=line) for inner in parsed(text))
         return
-    config = None
+    given: dict[str, str] = {}
     while words and (_ENVIRONMENT.fullmatch(words[0]) or words[0] in _PREFIXES):
         name, _, value = words[0].partition("=")
-        if name == _SEEN:
+        if name == SEEN:
             yield Command("devices", {name: value}, line)
-        config = value if name == "CONFIG_FILE" else config  # of torchtitan's run_train.sh
+        given[name] = value
         words = words[1:]
-    if not words:
-        return
+    if words:
+        yield from _program(words, given, line)
+
+
+def _program(words: list[str], given: Mapping[str, str], line: int) -> Iterator[Command]:
+    """Yield what a program starts, whose name stands first; ``given`` is its environment."""
     head, rest = words[0].rpartition("/")[2], words[1:]
+    counts = {key: _value(given[name]) for name, key in _COUNTS.items() if name in given}
+    if counts and head in _TAKE_COUNTS:
+        yield Command("launch", counts, line)
     if head == "sbatch":
         found = {key: value for key, value in options(rest).items() if key in _ALLOTTED}
-        if found:
-            yield Command("launch", found, line)
-        return
-    if head in ("docker", "podman") and rest[:1] == ["run"]:
+        yield from (Command("launch", found, line),) if found else ()
+    elif head in ("docker", "podman") and rest[:1] == ["run"]:
         yield from _in_container(rest[1:], line)
-        return
-    if head == "tune" and rest[:1] == ["run"]:
+    elif head == "tune" and rest[:1] == ["run"]:
         yield from _of_torchtune(rest[1:], line)
-        return
-    if _PYTHON.fullmatch(words[0]):
-        if rest[:1] == ["-m"] and len(rest) > 1:
-            head, rest = MODULES.get(rest[1], ""), rest[2:]
-            if head in ("vllm", "sglang", "axolotl"):
-                yield _of_kind(head, rest, line)
-                return
-            if words[2] in SCRIPTS:
-                yield from _script(words[2:], line)
-                return
-        elif rest and rest[0].endswith(".py"):
-            yield from _script(rest, line)
-            return
-    if head == "litgpt" and rest:
+    elif head == "distributed_train.sh" and len(rest) > 1:  # of timm
+        yield Command("launch", {"nproc_per_node": _value(rest[0])}, line)
+        yield from _script(["train.py", *rest[1:]], line)
+    elif head == "litgpt" and rest:
         yield from _of_litgpt(rest[0], rest[1:], line)
-        return
-    if head in PROGRAMS:
+    elif _PYTHON.fullmatch(words[0]):
+        yield from _of_python(rest, line)
+    elif head in PROGRAMS:
         started = _of_kind(PROGRAMS[head], rest, line)
-        given = {"job.config_file": config} if head == "run_train.sh" and config else {}
-        yield replace(started, options=given | started.options)
+        config = given.get("CONFIG_FILE") if head == "run_train.sh" else None  # of torchtitan
+        above = {"job.config_file": config} if config else {}
+        yield replace(started, options=above | started.options)
     elif rest and (kind := SUBCOMMANDS.get((head, rest[0]))) is not None:
         yield _of_kind(kind, rest[1:], line)
     elif head in LAUNCHERS:
-        rest = rest[1:] if rest[:1] == [BEGUN.get(head)] else rest
-        own, script = _launched(rest)
-        yield Command("launch", options(own), line)
-        yield from _script(script, line)
+        yield from _launch(head, rest, line)
+
+
+def _of_python(words: list[str], line: int) -> Iterator[Command]:
+    """Yield what Python starts: a module that is known here, or a script that trains."""
+    while words and _FLAG.fullmatch(words[0]):
+        words = words[2 if words[0] in ("-W", "-X") else 1 :]
+    if words[:1] == ["-m"] and len(words) > 1:
+        head = MODULES.get(words[1], "")
+        if head in ("vllm", "sglang", "axolotl"):
+            yield _of_kind(head, words[2:], line)
+        elif words[1] in SCRIPTS or (not head and _trains(words[1:])):
+            yield from _script(words[1:], line)
+        elif head in LAUNCHERS:
+            yield from _launch(head, words[2:], line)
+    elif words and words[0].endswith(".py") and _trains(words):
+        yield from _script(words, line)
+
+
+def _launch(head: str, rest: list[str], line: int) -> Iterator[Command]:
+    """Yield a launcher's own options, and those of the script that it starts."""
+    rest = rest[1:] if rest[:1] == [BEGUN.get(head)] else rest
+    own, script = _launched(rest)
+    yield Command("launch", options(own), line)
+    yield from _script(script, line)
 
 
 def _in_container(words: list[str], line: int) -> Iterator[Command]:
@@ -394,8 +313,31 @@ def _launched(words: list[str]) -> tuple[list[str], list[str]]:
     return words, []
 
 
+_CONFIGS = (".yaml", ".yml", ".json", ".py")
+"""Endings of a file that stands first after a script: nanoGPT's are Python."""
 _HYDRA = re.compile(r"[+~]{0,2}([A-Za-z_][\w./@]*)=(.*)", re.DOTALL)
 """``trainer.devices=8``, as Hydra's scripts take it."""
+
+
+_TRAINING = re.compile(r"train|tun|sft|dpo|ppo|rl|pretrain|fit|run", re.IGNORECASE)
+"""In the name of a script that trains; assumed."""
+_OF_TRAINING = frozenset(
+    {
+        *("per_device_train_batch_size", "train_batch_size", "batch_size", "micro_batch_size", "b"),
+        *("learning_rate", "lr", "num_train_epochs", "epochs", "max_steps", "max_train_steps"),
+        *("gradient_accumulation_steps", "opt", "optim", "optimizer", "do_train", "train_iters"),
+    }
+)
+"""Options that only training has."""
+
+
+def _trains(words: Sequence[str]) -> bool:
+    """Return whether a script trains, by its name or an option: others convert or measure."""
+    if _TRAINING.search(words[0].rpartition("/")[2]) is not None:
+        return True
+    changes = (_HYDRA.fullmatch(word) for word in words[1:])
+    keys = [*options(words[1:]), *(change[1] for change in changes if change is not None)]
+    return any(re.split(r"[./]", key)[-1].replace("-", "_") in _OF_TRAINING for key in keys)
 
 
 def _script(words: list[str], line: int) -> Iterator[Command]:
@@ -410,16 +352,26 @@ def _script(words: list[str], line: int) -> Iterator[Command]:
             found[change[1]] = _value(change[2])
     if found.get("amp") and found.get("amp_dtype"):  # of timm: the second names the first's type
         del found["amp"]
+    if found.get("fp8_format"):  # of Megatron: the layers' type, where bf16 is that of the rest
+        found.pop("bf16", None)
     if _OF_DIFFUSERS.fullmatch(name) and "lora" in name:  # the name alone says it
         found.setdefault("use_lora", True)
-    if words and not words[0].startswith("-") and words[0].endswith((".yaml", ".yml", ".json")):
+    if words and not words[0].startswith("-") and words[0].endswith(_CONFIGS):
         found["config"] = words[0]
         if len(found) == 1:
             yield Command("launch", found, line)
             return
     if found:
-        found |= {"stage": name.rpartition("_")[2]} if name.startswith("openrlhf.") else {}
-        yield Command(SCRIPTS.get(name) or _kind_of(name, found), found, line)
+        of_swift = found.keys() & {"train_type", "tuner_type", "sft_type"}
+        kind = "swift" if of_swift else SCRIPTS.get(name) or _kind_of(name, found)
+        if kind == "openrlhf" and (stage := re.search(r"train_(\w+?)(_ray)?(\.py)?$", name)):
+            found["stage"] = stage[1]
+        if kind == "verl" and any(key.startswith("actor_rollout_ref.") for key in found):
+            found.setdefault("algorithm.adv_estimator", "gae")  # what main_ppo does by itself
+        if kind in ("own-script", "timm"):
+            named = {"b": "batch_size", "j": "workers"}
+            found = {named.get(key, key): value for key, value in found.items()}
+        yield Command(kind, found, line)
 
 
 def _kind_of(script: str, found: Mapping[str, Any]) -> str:
@@ -427,9 +379,15 @@ def _kind_of(script: str, found: Mapping[str, Any]) -> str:
         return "torchtitan"
     if "finetuning_type" in found:  # src/train.py
         return "llamafactory"
+    if {"pretrain", "micro_train_batch_size"} <= found.keys():  # train_sft.py
+        return "openrlhf"
+    if any(key.startswith("actor_rollout_ref.") for key in found):
+        return "verl"
+    if "model" in found and len(_OF_TIMM & found.keys()) > 1:
+        return "timm"
     if _OF_DIFFUSERS.fullmatch(script) and "pretrained_model_name_or_path" in found:
         return "diffusers-script"
-    if any(key.startswith(("per_device_", "per_gpu_")) or key in _OF_TRAINER for key in found):
+    if any(key.startswith(_OF_DEVICES) or key in _OF_TRAINER for key in found):
         return "script"
     return "own-script"
 

@@ -1,4 +1,4 @@
-"""Containers that files describe as lines that start them: Docker's Compose, Kubernetes, images."""
+"""What files of containers and of cloud jobs start, as command lines: Compose, Kubernetes."""
 
 import json
 import re
@@ -14,7 +14,31 @@ _DEEPEST = 8
 
 def describes(document: Document) -> bool:
     """Return whether a file is one of containers."""
-    return "services" in document.data or {"apiVersion", "kind"} <= document.data.keys()
+    data = document.data
+    return "services" in data or {"apiVersion", "kind"} <= data.keys()
+
+
+def job(document: Document) -> str | None:
+    """Return the script of a job of SkyPilot or dstack; None of another file."""
+    data = document.data
+    of_sky = isinstance(data.get("run"), str) and data.keys() & {"resources", "setup", "envs"}
+    lines = data.get("commands")
+    of_dstack = isinstance(lines, list) and data.get("type") in ("task", "service")
+    if not of_sky and not of_dstack:
+        return None
+    asked = data.get("resources")
+    gpus = _below(asked, "accelerators" if of_sky else "gpu")
+    counted = re.search(r":([0-9]+)$", gpus) if isinstance(gpus, str) else None
+    if isinstance(gpus, dict) and len(gpus) == 1 and of_sky:
+        counted = re.search(r"()([0-9]+)", str(next(iter(gpus.values()))))
+    number = counted[counted.lastindex or 1] if counted is not None else "1"
+    parts = [f"sbatch --gpus-per-node={number}"] if isinstance(gpus, (str, dict)) else []
+    if isinstance(nodes := data.get("num_nodes", data.get("nodes")), int) and nodes > 1:
+        parts.append(f"sbatch --nodes={nodes}")
+    given = data.get("envs") or data.get("env") or {}
+    if isinstance(given, dict):
+        parts += (f"{name}={shlex.quote(str(value))}" for name, value in given.items() if value)
+    return "\n".join([*parts, data["run"] if of_sky else "\n".join(map(str, lines or ()))])
 
 
 _BUILT = re.compile(r"(?im)^[ \t]*(?:RUN|CMD|ENTRYPOINT|COPY|ENV|WORKDIR|EXPOSE)[ \t]")
@@ -104,6 +128,8 @@ def _gpus(container: Mapping[str, Any]) -> str | None:
     for device in devices if isinstance(devices, list) else ():
         if isinstance(device, dict) and "gpu" in str(device.get("capabilities")):
             ids, count = device.get("device_ids"), device.get("count")
+            if ids == ["all"]:
+                return "all"
             if isinstance(ids, list) and ids:
                 return f"device={','.join(map(str, ids))}"
             return str(count) if isinstance(count, (int, str)) else None

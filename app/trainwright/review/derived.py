@@ -3,12 +3,16 @@
 from math import inf
 
 from trainwright.review.facts import Facts
+from trainwright.review.names import quantization_of
 from trainwright.workload import objectives
 from trainwright.workload.engines import SHARING
 
 OBJECTIVES = {"sft": None, "pt": None, "pretrain": None}
 """What trains by one forward and backward pass of one model; others take more."""
-_LIGHTER = ("low_rank_gradients", "unsloth", "cpu_checkpointing", "offload_gib", "layers_on_gpu")
+_LIGHTER = (
+    *("low_rank_gradients", "unsloth", "cpu_checkpointing", "offload_gib", "layers_on_gpu"),
+    "experts_elsewhere",
+)
 """Facts that take memory off the GPU, or need less, and that no figure counts."""
 
 
@@ -142,7 +146,18 @@ def lighter(facts: Facts, layers: int | None) -> tuple[str, ...]:
     whole = inf if layers is None else layers
     given = [fact for fact in given if fact.name != "layers_on_gpu" or fact.value <= whole]
     given += [fact for fact in facts.given("adapter") if fact.value == "freeze"]
+    given += facts.given("model") if quantized_by_name(facts) else ()
+    if task(facts) != "infer" and tensor_degree(facts) is None:  # each GPU holds a part
+        split = [fact for name in ("tensor", "pipeline") for fact in facts.given(name)]
+        given += [fact for fact in split if fact.value > 1]
     return tuple(dict.fromkeys(fact.key for fact in given))
+
+
+def quantized_by_name(facts: Facts) -> str | None:
+    """Return the weights that training begins with, as the model's name alone says them."""
+    if task(facts) == "infer" or facts.given("quantization"):
+        return None
+    return quantization_of(str(facts.value("model", "")))
 
 
 def heavier(facts: Facts) -> str | None:

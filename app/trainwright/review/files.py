@@ -1,8 +1,9 @@
 """From paths and command lines to sources: parsed, and of a kind."""
 
 import json
+import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os.path import isdir
@@ -13,10 +14,9 @@ from trainwright import reading, saving
 from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
 from trainwright.review import commands, containers, modelfile, notebook, python_script
-from trainwright.review.hjson import bare
 from trainwright.review.kinds import KINDS, OF_PLANS, Kind, declared
 from trainwright.review.kinds.deepspeed import SHIPPED
-from trainwright.review.spans import Span, json_spans, toml_spans
+from trainwright.review.spans import Span, bare, json_spans, toml_spans
 from trainwright.yamltext import MAX_BYTES, MAX_DEPTH, Document, Place, parse
 
 PICKLED = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
@@ -188,12 +188,18 @@ def _parsed(text: str, name: str, path: Path | None) -> Iterator[Source]:
             document = _document(text, name, format)
             if not isinstance(document.data, dict):
                 raise UserError.of("review.unknown-kind", file=name)
+            if format == "yaml":
+                _interpolated(document.data)
             if containers.describes(document):
                 found = [
                     replace(command, line=line)
                     for words, line in containers.started(document)
                     for command in commands.parsed(words)
                 ]
+                yield from _of_words(found, name, path, text)
+                return
+            if (script := containers.job(document)) is not None:
+                found = [replace(one, line=1) for one in commands.parsed(script)]
                 yield from _of_words(found, name, path, text)
                 return
             kind = kind_of(document.data, name)
@@ -276,6 +282,42 @@ def _lines(text: str, spans: Mapping[Place, Span]) -> dict[Place, int]:
     return lines
 
 
+_INTERPOLATED = re.compile(r"\$\{([\w.]+)\}")
+_HOPS = 4
+"""Values that stand for values that stand for others, that are followed; assumed."""
+
+
+def _interpolated(data: dict[str, Any]) -> None:
+    """Put what OmegaConf's ``${model.name}`` names in its place, where the file says it."""
+    waiting: list[Any] = [data]
+    seen: set[int] = set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        for key, value in part.items() if isinstance(part, dict) else enumerate(part):
+            if isinstance(value, (dict, list)):
+                waiting.append(value)
+            elif isinstance(value, str) and value.startswith("${"):
+                part[key] = _followed(data, value)
+
+
+def _followed(data: dict[str, Any], value: Any) -> Any:
+    """Return the plain value that a reference leads to; itself where there is none."""
+    found = value
+    for _hop in range(_HOPS):
+        use = _INTERPOLATED.fullmatch(found) if isinstance(found, str) else None
+        if use is None:
+            return value if isinstance(found, (dict, list)) else found
+        found = data
+        for name in use[1].split("."):
+            found = found.get(name) if isinstance(found, dict) else None
+        if found is None:
+            return value
+    return value
+
+
 _OF_OTHER_RECIPES = frozenset({"tasks", "prompt", "max_new_tokens", "quantizer"})
 """Keys of torchtune's recipes that evaluate, generate and quantize."""
 
@@ -291,6 +333,8 @@ def kind_of(data: Mapping[str, Any], name: str) -> Kind:
         if "optimizer" not in data and data.keys() & _OF_OTHER_RECIPES:
             raise UserError.of("review.trains-nothing", file=name, tool="torchtune")
         return KINDS["torchtune"]
+    if (named := _by_its_sections(data, keys, name)) is not None:
+        return KINDS[named]
     best, most = None, 0.0
     for kind in KINDS.values():
         marks = len(keys & kind.marks)
@@ -314,6 +358,57 @@ def kind_of(data: Mapping[str, Any], name: str) -> Kind:
     return best
 
 
+_IDLE = frozenset({"infer_backend", "export_dir", "export_quantization_bit", "do_predict"})
+"""Keys of LLaMA-Factory's files that chat, export and predict."""
+_OTHERS: Mapping[str, tuple[frozenset[str], ...]] = {
+    "NeMo-RL": (frozenset({"policy.model_name", "cluster"}),),
+    "GPT-NeoX": (frozenset({"pipe_parallel_size"}), frozenset({"pipe-parallel-size"})),
+    "MLX": (frozenset({"lora_parameters"}), frozenset({"steps_per_eval", "iters"})),
+    "oumi": (
+        *(frozenset({"training.trainer_type"}), frozenset({"data.train", "training"})),
+        *(frozenset({"model.model_name", name}) for name in ("engine", "generation", "tasks")),
+    ),
+    "SkyRL": (frozenset({"trainer.policy", "generator"}),),
+    "SimpleTuner": (
+        frozenset({"--model_family"}),
+        frozenset({"model_family", "data_backend_config"}),
+    ),
+    "Nanotron": (frozenset({"tokens.micro_batch_size", "parallelism.dp"}),),
+    "AutoTrain": (frozenset({"task", "base_model", "project_name"}),),
+    "Ludwig": (frozenset({"input_features", "output_features"}),),
+}
+"""Tool whose files are not read -> keys of which all of one group are there."""
+
+
+def _by_its_sections(data: Mapping[str, Any], places: Set[str], name: str) -> str | None:
+    """Return the kind that a file's sections tell apart from those with keys of the same names.
+
+    Raises:
+        UserError: it trains nothing, or is of a tool whose files are not read.
+    """
+    keys = data.keys()
+    if "actor_rollout_ref" in keys or {"data", "optim", "engine", "trainer"} <= keys:
+        return "verl"
+    if {"trainer", "exp_manager"} <= keys:
+        return "nemo"
+    if "model" in keys and keys & {"model_class", "train_dataset", "dist_config"}:
+        return "llamafactory-v1"
+    peft = data.get("peft_config")
+    exports = isinstance(peft, dict) and "export_dir" in peft
+    if exports or (not data.get("do_train") and (keys & _IDLE or _only_talks(data))):
+        raise UserError.of("review.trains-nothing", file=name, tool="LLaMA-Factory")
+    for tool, groups in _OTHERS.items():
+        if any(group <= places for group in groups):
+            raise UserError.of("review.other-tool", file=name, tool=tool)
+    return None
+
+
+def _only_talks(data: Mapping[str, Any]) -> bool:
+    """Return whether a file of LLaMA-Factory holds a model and a template, and no training."""
+    trains = ("output_dir", "dataset", "stage", "learning_rate", "cutoff_len")
+    return {"model_name_or_path", "template"} <= data.keys() and not data.keys() & {*trains}
+
+
 def _sections(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (part for part in data.values() if isinstance(part, dict))
 
@@ -323,6 +418,9 @@ def _places(data: Mapping[str, Any], above: Place = ()) -> Iterator[Place]:
         yield (*above, key)
         if isinstance(value, dict) and len(above) < 2:
             yield from _places(value, (*above, key))
+
+
+_NAMED = (".json", ".yaml", ".yml", ".toml", ".conf", ".py")
 
 
 def _named(source: Source) -> Iterator[tuple[Path, str]]:
@@ -337,9 +435,10 @@ def _named(source: Source) -> Iterator[tuple[Path, str]]:
     given = [
         *(data.get(key) for key in names),
         (inner or {}).get("deepspeed_config_file"),
+        (shared if isinstance(shared := data.get("dist_config"), dict) else {}).get("config_file"),
     ]
     if source.kind.name == "training-arguments" or source.format == "words":
         given.append(data.get("fsdp_config"))
     for text in given:
-        if isinstance(text, str) and text.endswith((".json", ".yaml", ".yml", ".toml", ".conf")):
+        if isinstance(text, str) and text.endswith(_NAMED):
             yield folder / Path(text), text

@@ -70,7 +70,7 @@ def model_of(facts: Facts, sources: Sequence[Source]) -> dict[str, Any] | None:
             return {"hf": str(folder)}
         if (preset := preset_of(str(fact.value))) is not None:
             return {"preset": preset.id}
-        if "/" not in str(fact.value) and fact.kind == "lightning":
+        if "/" not in str(fact.value) and fact.kind in ("lightning", "timm"):
             return {"timm": str(fact.value)}
     return None
 

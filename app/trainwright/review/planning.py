@@ -11,7 +11,7 @@ from trainwright.plan.file import validated
 from trainwright.plan.schema import Plan
 from trainwright.plan.trace_request import USUAL_COMPLETION
 from trainwright.profile import presets
-from trainwright.quoting import dotted
+from trainwright.quoting import dotted, one_line
 from trainwright.review.derived import (
     checkpointing,
     heavier,
@@ -20,6 +20,7 @@ from trainwright.review.derived import (
     precision_of,
     processes,
     product,
+    quantized_by_name,
     replicas,
     says_processes,
     shares_aside,
@@ -147,7 +148,8 @@ def _workload(
     steps = facts.value("accumulation", 1)
     apart = product(facts, "tensor", "pipeline", "context_parallel")
     copies = replicas(facts) if says_processes(facts) else max(1, gpus // apart)
-    total = facts.value("global_batch") or micro * steps * copies
+    whole = facts.value("global_batch") or facts.value("sampled_batch")
+    total = whole or micro * steps * copies
     if apart > 1 and tensor_degree(facts) is None:  # the plan has each GPU see its own samples
         total = micro * steps * (processes(facts) if says_processes(facts) else gpus)
     data["effective_batch"] = int(total)
@@ -222,8 +224,9 @@ def _inputs(
                 Asked("workload.inputs.sequence_length", fact.value, KINDS[fact.kind].tool)
             )
     elif (completion := facts.value("completion")) is not None:
-        inputs["sequence_length"] = _PROMPT + completion
-        asked.append(Asked("workload.inputs.sequence_length", _PROMPT + completion))
+        inputs["sequence_length"] = (facts.value("prompt") or _PROMPT) + completion
+        if facts.value("prompt") is None:
+            asked.append(Asked("workload.inputs.sequence_length", _PROMPT + completion))
     else:
         asked.append(Asked("workload.inputs.sequence_length", "preset"))
     if facts.value("packing"):
@@ -340,6 +343,7 @@ def _shard_degree(facts: Facts) -> int | None:
 _NOT_COUNTED = (
     *("modules_to_save", "low_rank_gradients", "unsloth", "cpu_checkpointing", "zero_buffers"),
     *("bucket_size", "gather_bucket_size", "offload_gib", "adapter_file", "unplanned"),
+    "experts_elsewhere",
 )
 """Facts that change memory or time, and that no plan says."""
 _OF_ANSWERS = ("generations", "uses_vllm", "vllm_share")
@@ -367,11 +371,14 @@ def _not_planned(facts: Facts, machine: Mapping[str, Any]) -> Iterator[Message]:
         yield Message.of("review.not-planned.generation", **values)
     if facts.value("liger_layers"):
         yield Message.of("review.not-planned.liger")
+    serves = task(facts) == "infer"
+    if (weights := quantized_by_name(facts)) is not None:
+        model = one_line(str(facts.value("model")), 100)
+        yield Message.of("review.not-planned.named-weights", name=model, weights=weights)
     if facts.value("adapter") == "freeze":
         yield Message.of("review.not-planned.freeze")
     for name in offloads(facts):
         yield Message.of(f"review.not-planned.{name.replace('_', '-')}")
-    serves = task(facts) == "infer"
     if not serves and (degree := facts.value("tensor", 1)) > 1 and not tensor_degree(facts):
         yield Message.of("review.not-planned.tensor", degree=degree)
     split = serves and tensor_degree(facts) is None

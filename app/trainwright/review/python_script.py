@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any
 
 from trainwright.messages import UserError
@@ -100,14 +101,73 @@ def calls(text: str, name: str) -> Iterator[Found]:
     none = True
     left_out = {id(node) for other in _runs(tree)[1:] for node in ast.walk(other)}
     for node in ast.walk(tree):
-        if id(node) in left_out:
+        if id(node) in left_out or not isinstance(node, ast.Call):
             continue
-        if isinstance(node, ast.Call) and (called := _called(node.func)) is not None:
-            none = False
-            called = trainer if called == ("hf-trainer", "") else called
-            yield _found(node, *called, constants)
+        called = ("torchtitan", "model") if _is_run(node) else _called(node.func)
+        if called is None:
+            continue
+        if called[0] == "torchtitan" and "Controller.Config(" in text:
+            raise UserError.of("review.other-tool", file=name, tool="torchtitan RL")
+        none = False
+        called = trainer if called == ("hf-trainer", "") else called
+        kind, document, computed = _found(node, *called, constants)
+        if _is_run(node):
+            document, computed = _with_parts(node, document, computed, tree)
+        yield kind, document, computed
+    if none and (assigned := _of_nanogpt(tree)) is not None:
+        yield assigned
+        return
+    if none and any(_imports(node, "xtuner") for node in tree.body):
+        raise UserError.of("review.other-tool", file=name, tool="XTuner")
     if none:
         raise UserError.of("review.no-calls", file=name)
+
+
+_SIZES = ("n_layer", "n_head", "n_embd")
+_GPT2 = {(12, 12, 768): "gpt2", (24, 16, 1024): "gpt2-medium", (36, 20, 1280): "gpt2-large"}
+"""Sizes of a model (``train.py``: the first where a file says none) -> its name."""
+
+
+def _of_nanogpt(tree: ast.Module) -> Found | None:
+    """Return the names that a configuration of nanoGPT assigns; None of another script.
+
+    ``train.py`` executes the file over its own names, whose values here are those of the first
+    commits: batch_size 12, gradient_accumulation_steps 40, n_layer and n_head 12, n_embd 768.
+    """
+    if any(isinstance(node, (ast.FunctionDef, ast.ClassDef)) for node in tree.body):
+        return None
+    lines: dict[Place, int] = {}
+    data: dict[str, Any] = {}
+    known = _constants(tree)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if name in known:
+                data[name], lines[(name,)] = known[name], node.lineno
+    if not {"batch_size", "block_size"} & data.keys() or not data.keys() & _OF_NANOGPT:
+        return None
+    given = {word.id for node in ast.walk(tree) for word in _names_given(node)}
+    usual = {"gradient_accumulation_steps": 40, "batch_size": 12}
+    counts = [data.get(name, None if name in given else one) for name, one in usual.items()]
+    numbers = [one for one in counts if isinstance(one, int)]
+    if len(numbers) == len(usual):
+        data["global_batch_size"] = prod(numbers)
+    sizes = tuple(data.get(name, usual) for name, usual in zip(_SIZES, (12, 12, 768), strict=True))
+    if str(data.get("init_from", "scratch")) in ("scratch", "resume") and sizes in _GPT2:
+        data["model"] = _GPT2[sizes]
+    return "nanogpt", Document(data, lines), ()
+
+
+def _names_given(node: ast.AST) -> Iterator[ast.Name]:
+    """Yield the names that an assignment gives a value."""
+    if isinstance(node, ast.Assign):
+        yield from (target for target in node.targets if isinstance(target, ast.Name))
+
+
+_OF_NANOGPT = frozenset(
+    {"max_iters", "lr_decay_iters", "eval_interval", "n_layer", "wandb_log", "eval_iters"}
+)
+"""Names beside the batch by which a file is one of nanoGPT's."""
 
 
 def runs(text: str) -> tuple[str, ...]:
@@ -118,7 +178,68 @@ def runs(text: str) -> tuple[str, ...]:
 def _runs(tree: ast.Module) -> list[ast.FunctionDef]:
     """Return a registry's functions, of which each is a run of its own."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return [each for each in functions if "Trainer.Config(" in ast.unparse(each)]
+    return [each for each in functions if any(map(_is_run, ast.walk(each))) or _is_variant(each)]
+
+
+def _is_run(node: ast.AST) -> bool:
+    """Return whether a call makes a run's configuration: of ``Trainer`` or a class made of it."""
+    if not isinstance(node, ast.Call):
+        return False
+    given = {word.arg for word in node.keywords}
+    return ast.unparse(node.func).endswith("Config") and given >= {"training", "lr_scheduler"}
+
+
+def _is_variant(function: ast.FunctionDef) -> bool:
+    """Return whether a function changes another run: ``def small() -> Trainer.Config``."""
+    returned = ast.unparse(function.returns) if function.returns is not None else ""
+    return returned.endswith(("Trainer.Config", "TrainerConfig")) and not function.args.args
+
+
+_CHECKPOINTING = {"SelectiveAC": "selective", "FullAC": "full", "MemoryBudgetAC": "memory_budget"}
+
+
+def _with_parts(
+    node: ast.Call, document: Document, computed: tuple[tuple[str, int], ...], tree: ast.Module
+) -> tuple[Document, tuple[tuple[str, int], ...]]:
+    """Return a run of torchtitan 0.3 with what its parts say by the names of their classes."""
+    data, lines = dict(document.data), dict(document.lines)
+    known: set[str] = set()
+    for word in node.keywords:
+        value = _assigned(word.value, tree)
+        if not isinstance(value, ast.Call):
+            continue
+        name, line = ast.unparse(value.func), word.value.lineno
+        given = {one.arg: _plain(one.value, {})[1] for one in value.keywords if one.arg}
+        if word.arg == "activation_checkpoint" and name.removesuffix(".Config") in _CHECKPOINTING:
+            mode = _CHECKPOINTING[name.removesuffix(".Config")]
+            data["activation_checkpoint"] = {"mode": mode}
+            lines[("activation_checkpoint", "mode")] = line
+        elif word.arg == "optimizer" and name.rpartition(".")[2] == "default_adamw":
+            data["optimizer"] = {"name": "AdamW", **given}
+            lines |= {("optimizer", key): line for key in data["optimizer"]}
+        elif word.arg == "model_spec" and value.args:
+            flavor = _plain(value.args[0], {})[1]
+            data["model"] = {**data.get("model", {}), "flavor": flavor}
+            lines[("model", "flavor")] = line
+        else:
+            continue
+        known.add(f"model.{word.arg}")
+    return Document(data, lines), tuple(one for one in computed if one[0] not in known)
+
+
+def _assigned(value: ast.expr, tree: ast.Module) -> ast.expr:
+    """Return what a name was given last above its use; other values as they are."""
+    if not isinstance(value, ast.Name):
+        return value
+    given = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id == value.id
+        and node.lineno < value.lineno
+    ]
+    return max(given, key=lambda node: node.lineno).value if given else value
 
 
 def _tree(text: str) -> ast.Module:
@@ -129,6 +250,11 @@ def _tree(text: str) -> ast.Module:
         if (script := plain(text)) == text:
             raise
         return ast.parse(script)
+
+
+def _imports(node: ast.stmt, package: str) -> bool:
+    module = getattr(node, "module", None) if isinstance(node, ast.ImportFrom) else None
+    return str(module).partition(".")[0] == package
 
 
 def _from_lightning(tree: ast.Module) -> bool:
@@ -256,7 +382,30 @@ def _plain(value: ast.expr, constants: Mapping[str, Any]) -> tuple[bool, Any]:
         return (
             (True, ast.unparse(value)) if ast.unparse(value).startswith("torch.") else (False, None)
         )
+    if isinstance(value, ast.BinOp):
+        return _product(value, constants)
     try:
         return True, ast.literal_eval(value)
     except (ValueError, TypeError, RecursionError):
         return False, None
+
+
+_FACTORS, _LARGEST = 8, 10**9
+"""Factors of a product, and the largest of them, that are believed; assumed."""
+
+
+def _product(value: ast.expr, constants: Mapping[str, Any]) -> tuple[bool, Any]:
+    """Return whether ``5 * 8`` is one of known numbers, and what it is; no other sum is made."""
+    product: float = 1
+    for _factor in range(_FACTORS):
+        last = value.right if isinstance(value, ast.BinOp) else value
+        known, number = (False, None) if isinstance(last, ast.BinOp) else _plain(last, constants)
+        if not known or not isinstance(number, (int, float)) or abs(number) > _LARGEST:
+            break
+        product *= number
+        if not isinstance(value, ast.BinOp):
+            return True, product
+        if not isinstance(value.op, ast.Mult):
+            break
+        value = value.left
+    return False, None

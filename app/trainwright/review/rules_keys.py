@@ -10,11 +10,10 @@ from trainwright.review.case import Case, found
 from trainwright.review.facts import AUTO, Fact
 from trainwright.review.files import Source
 from trainwright.review.finding import Change, Finding, Level, Removed, Renamed
-from trainwright.review.hjson import bare, twice
 from trainwright.review.interpret import Unread
 from trainwright.review.kinds import declared
 from trainwright.review.kinds.huggingface import TRL_KINDS
-from trainwright.review.spans import SPANS
+from trainwright.review.spans import SPANS, bare, twice
 
 TRAINERS = (
     *("training-arguments", *TRL_KINDS),
@@ -76,6 +75,10 @@ def _unread(case: Case, unread: Unread) -> Finding | None:
             return found("key-deprecated-gone", "risk", at, **values)
         case "deprecated":
             return found("key-deprecated", "risk", at, **values)
+        case "unknown" if kind.name == "torchtitan" and unread.source.format == "python":
+            return None  # a registry goes with its own checkout, and is no file of a release
+        case "unknown" if unread.key.startswith("_") and _only_shares(unread.source):
+            return None  # ms-swift's, whose notes begin so
         case "unknown":
             if kind.complete:
                 level = "error"
@@ -90,8 +93,20 @@ def _unread(case: Case, unread: Unread) -> Finding | None:
             return None
 
 
+def _only_shares(source: Source) -> bool:
+    """Return whether a file says how FSDP shares and nothing else, its notes aside."""
+    keys = {str(key) for key in source.document.data}
+    return {key for key in keys if not key.startswith("_")} <= {"fsdp", "fsdp_config"}
+
+
+_OF_HANDBOOK = ("dataset_configs", "dataset_splits")
+"""Keys that alignment-handbook and open-r1 declare beside TRL's, which has ``dataset_config``."""
+
+
 def _typed(unread: Unread) -> bool:
     """Return whether a key is so near to a known one that it was mistyped."""
+    if unread.key in _OF_HANDBOOK:
+        return False
     return bool(get_close_matches(unread.key, [unread.instead or ""], cutoff=_MISTYPED))
 
 
@@ -195,7 +210,7 @@ def _auto(case: Case) -> Iterator[Finding]:
     """Yield DeepSpeed's "auto" where no Trainer is there to fill it in."""
     auto = [fact for fact in case.facts.all if fact.given and fact.value == AUTO]
     others = {one.source.kind.name for one in case.read} - {"deepspeed", "launch", "devices"}
-    if auto and others and not others & {*TRAINERS, "accelerate"}:
+    if auto and others and not others & {*TRAINERS, "accelerate", "llamafactory-v1"}:
         keys = [fact.key for fact in auto]
         yield found("auto-unfilled", "risk", auto[0], count=len(keys), keys=keys[:3])
 
@@ -229,7 +244,8 @@ def _evaluation(case: Case) -> Iterator[Finding]:
     """``training_args.py``, __post_init__: what must go together for the best model."""
     facts = case.facts
     evaluates = facts.value("eval_strategy", "no")
-    if (steps := case.given("eval_steps")) and evaluates == "no" and not case.has("axolotl"):
+    steps = case.given("eval_steps")
+    if steps and steps.kind in TRAINERS and evaluates == "no" and not case.has("axolotl"):
         yield found("eval-steps-in-vain", "risk", steps, key=steps.key)
     best = case.given("load_best")
     if best is None or not best.value:

@@ -26,7 +26,8 @@ from trainerfiles import (
     reviewed,
 )
 
-from trainwright.messages import render
+from trainwright.messages import UserError, render
+from trainwright.review import sources
 
 SERVED = """\
 services:
@@ -367,3 +368,65 @@ def test_the_trainer_keeps_numbers_of_yaml_as_text(tmp_path: Path) -> None:
     file.write_text(f"output_dir: {tmp_path}\nuse_cpu: true\nlearning_rate: 2e-4\n")
     parser = transformers.HfArgumentParser(transformers.TrainingArguments)
     assert parser.parse_yaml_file(str(file))[0].learning_rate == "2e-4"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "id", "tool"),
+    [
+        ("i.yaml", "model_name_or_path: gpt2\ntemplate: t\ninfer_backend: vllm\n",
+         "review.trains-nothing", "LLaMA-Factory"),
+        ("p.yaml", FACTORY + "do_predict: true\n",
+         "review.trains-nothing", "LLaMA-Factory"),
+        ("m.yaml", "model: gpt2\npeft_config: {name: lora, export_dir: o}\n",
+         "review.trains-nothing", "LLaMA-Factory"),
+        ("x.yml", '{"pipe_parallel_size": 0, "train_micro_batch_size_per_gpu": 4}\n',
+         "review.other-tool", "GPT-NeoX"),
+        ("l.yaml", "model: m\niters: 1000\nlora_parameters: {rank: 8}\n",
+         "review.other-tool", "MLX"),
+        ("r.yaml", "policy: {model_name: gpt2}\ncluster: {num_nodes: 1}\n",
+         "review.other-tool", "NeMo-RL"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_reviewed_is_refused_by_its_tools_name(
+    tmp_path: Path, name: str, text: str, id: str, tool: str
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(UserError) as refused:
+        sources([str(tmp_path / name)])
+    assert refused.value.message.id == id
+    assert refused.value.message.values["tool"] == tool
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("use_adam_mini: true\npredict_with_generate: true\n", "use_adam_mini"),
+        ("fp8: true\n", "fp8"),
+        ("use_kt: true\n", "use_kt"),
+        ("expert_model_parallel_size: 2\nmoe_grouped_gemm: true\n", "expert_model_parallel_size"),
+        ("mixture_of_depths: convert\n", "mixture_of_depths"),
+    ],
+)
+def test_what_changes_memory_and_is_not_counted_is_said(
+    tmp_path: Path, text: str, key: str
+) -> None:
+    found = reviewed(tmp_path, {"f.yaml": FACTORY + text}, "rtx-4090")
+    assert not found.errors
+    notes = [one for one in found.planned.not_planned if one.id == "review.not-planned.keys"]
+    assert key in notes[0].values["keys"]
+
+
+def test_orthogonal_adapters_are_not_taken_for_training_all_weights(tmp_path: Path) -> None:
+    text = FACTORY.replace("finetuning_type: lora", "finetuning_type: oft")
+    found = reviewed(tmp_path, {"f.yaml": text}, "rtx-4090")
+    assert found.planned.plan is None
+    assert found.unestimated is not None
+    assert found.unestimated.id == "review.adapter-unplanned"
+
+
+def test_weights_that_the_models_name_says_are_quantized_are_said(tmp_path: Path) -> None:
+    name = "TechxGenus/Meta-Llama-3-8B-Instruct-AWQ"
+    text = f"model_name_or_path: {name}\n" + FACTORY.partition("\n")[2]
+    found = reviewed(tmp_path, {"f.yaml": text}, "rtx-4090")
+    notes = [one for one in found.planned.not_planned if "named-weights" in one.id]
+    assert notes[0].values["weights"] == "int4"

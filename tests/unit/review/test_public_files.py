@@ -1,13 +1,31 @@
 """Files in styles that people publish: what a review must not say of them, and what it must."""
 
 import json
+import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from runs import FSDP
-from trainerfiles import FACTORY, MEGATRON, TITAN, TRL, args, reviewed
+from trainerfiles import (
+    FACTORY,
+    HERE,
+    MEGATRON,
+    MOSAIC,
+    NANO,
+    NEMO,
+    NEW_TITAN,
+    OWN,
+    SKY,
+    SWIFT,
+    TITAN,
+    TRL,
+    V1,
+    VERL,
+    args,
+    reviewed,
+)
 
 from trainwright.advise import near
 from trainwright.cli import planning
@@ -415,3 +433,53 @@ def test_the_file_that_axolotl_ships_for_offloading_takes_any_optimizer(tmp_path
     own = own.replace("load_in_8bit: true\n", "") + "optimizer: adamw_torch_8bit\n"
     review = reviewed(tmp_path, {"a.yaml": own}, "rtx-4090", 2)
     assert "offload-optimizer" not in {one.rule for one in review.findings}
+
+
+PUBLISHED = [
+    ({"v1.yaml": V1}, {"settings.micro_batch": 3, "settings.precision": "bf16-mixed"}),
+    ({"v1.yaml": V1 + "peft_config: {name: lora, r: 16}\nquant_config: {quantization_bit: 4}\n"},
+     {"workload.task": "qlora", "workload.lora.rank": 16}),
+    ({"n.yaml": NEMO}, {"workload.effective_batch": 64, "workload.inputs.sequence_length": 1024}),
+    ({"m.yaml": MOSAIC}, {"workload.inputs.sequence_length": 4096, "settings.optimizer": "lion",
+                          "settings.checkpointing": "full", "workload.epochs": 2.0}),
+    (f"torchrun --nproc_per_node 8 {VERL}", {"workload.task": "lora", "settings.micro_batch": 4,
+                                             "workload.inputs.sequence_length": 1024}),
+    ({"o.sh": HERE}, {"settings.micro_batch": 2, "settings.strategy": "zero2"}),
+    (SWIFT, {"model.preset": "qwen-2.5-7b", "workload.effective_batch": 2}),
+    ({"r.py": NEW_TITAN}, {"settings.micro_batch": 3, "settings.checkpointing": "full",
+                           "settings.compile": False}),
+    ({"c.py": NANO}, {"model.preset": "gpt2", "workload.effective_batch": 160,
+                      "workload.inputs.sequence_length": 512}),
+    ({"s.yaml": SKY}, {"settings.engine": "vllm", "settings.tensor_degree": 2}),
+    ("./distributed_train.sh 8 d --model vit_tiny_patch16_224 --opt sgd --sched cosine -b 64 --amp",
+     {"workload.effective_batch": 512, "model.timm": "vit_tiny_patch16_224"}),
+    ("python -u -m vllm.entrypoints.openai.api_server --model Qwen/Qwen2.5-7B",
+     {"settings.engine": "vllm"}),
+    ("ray job submit --address=a -- python3 -m openrlhf.cli.train_sft --pretrain gpt2 "
+     "--micro_train_batch_size 2", {"settings.micro_batch": 2}),
+    (f"python train.py {OWN} --use_peft_lora True --use_4bit_quantization True",
+     {"workload.task": "qlora"}),
+    (f"python train.py {OWN} --lora_enable True --lora_r 128", {"workload.lora.rank": 128}),
+    ({"j.sh": f"#SBATCH --gres=gpu:8  # if it's 8\nARGS=\"\n  --nproc_per_node 8\n\"\n"
+              f"srun -N 1 torchrun $ARGS train.py {OWN}\n"}, {"workload.effective_batch": 8}),
+    ({"a.sh": "A=(--micro-batch-size 2)\nB=(\n  --use-distributed-optimizer\n)\nA+=(\"${B[@]}\")\n"
+              "A+=(\n  \"--seq-length 512\"\n)\n"
+              "torchrun --nproc_per_node 8 t.py ${A[@]} --model gpt2"},
+     {"settings.strategy": "zero1", "workload.inputs.sequence_length": 512}),
+    ("accelerate launch swift/cli/sft.py --model gpt2 --train_type lora --lora_rank 4",
+     {"workload.lora.rank": 4, "settings.checkpointing": "full"}),
+    ({"l.yaml": "checkpoint_dir: checkpoints/meta-llama/Llama-3.1-8B\nout_dir: o\nlora_r: 8\n"
+                "quantize: bnb.nf4-dq\ntrain: {global_batch_size: 8, micro_batch_size: 1}\n"},
+     {"workload.task": "qlora", "settings.double_quantization": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "expected"), PUBLISHED)
+def test_what_published_files_say_is_planned(
+    tmp_path: Path, files: dict[str, str] | str, expected: dict[str, object]
+) -> None:
+    found = reviewed(tmp_path, files, "h100-sxm", 8)
+    assert not found.errors
+    assert found.planned.plan is not None
+    for key, value in expected.items():
+        assert operator.attrgetter(key)(found.planned.plan) == value, key

@@ -160,6 +160,58 @@ srun --jobid $SLURM_JOB_ID bash -c "$LAUNCH train.py $SIZES"
 """
 
 
+V1 = "model: Qwen/Qwen3-0.6B\nmodel_class: llm\ntrain_dataset: d.yaml\nmicro_batch_size: 3\n"
+NEMO = """\
+trainer: {devices: 8, num_nodes: 1, precision: bf16-mixed, accumulate_grad_batches: 1}
+exp_manager: {name: run}
+name: run
+model:
+  restore_from_path: llama-3.1-8b.nemo
+  micro_batch_size: 2
+  global_batch_size: 64
+  data: {train_ds: {max_seq_length: "${model.longest}"}}
+  longest: 1024
+"""
+MOSAIC = """\
+variables: {longest: 4096}
+max_seq_len: ${variables.longest}
+model: {name: hf_causal_lm, pretrained_model_name_or_path: meta-llama/Llama-3.1-8B}
+train_loader: {name: finetuning, dataset: {max_seq_len: "${max_seq_len}"}, num_workers: 8}
+optimizer: {name: decoupled_lionw, lr: 1.0e-6}
+max_duration: 2ep
+global_train_batch_size: 64
+device_train_microbatch_size: 4
+precision: amp_bf16
+fsdp_config: {sharding_strategy: FULL_SHARD, activation_checkpointing: true}
+"""
+VERL = "-m verl.trainer.fsdp_sft_trainer model.partial_pretrain=Qwen/Qwen2.5-0.5B-Instruct"
+VERL += " data.micro_batch_size_per_gpu=4 data.max_length=1024 model.lora_rank=32 optim.lr=1e-4"
+HERE = """\
+read -r -d '' steps <<EOF
+openrlhf.cli.train_sft \\
+   --pretrain meta-llama/Llama-3.1-8B \\
+   --train_batch_size 64 --micro_train_batch_size 2
+EOF
+    # it's a comment
+deepspeed --module $steps
+"""
+SWIFT = "NPROC_PER_NODE=2 swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B --model_name bot"
+NEW_TITAN = """\
+def small() -> Trainer.Config:
+    spec = model_registry("8B")
+    return FluxTrainer.Config(model_spec=spec, hf_assets_path="./Llama-3.1-8B", optimizer=adamw(),
+        training=TrainingConfig(local_batch_size=3), lr_scheduler=LRSchedulersContainer.Config(),
+        parallelism=ParallelismConfig(spmd_backend="x"), activation_checkpoint=FullAC.Config())
+def other() -> Trainer.Config:
+    config = small()
+    config.compile = CompileConfig(enable=True)
+    return config
+"""
+NANO = "batch_size = 4\nblock_size = 512\ngradient_accumulation_steps = 5 * 8\nmax_iters = 9\n"
+SKY = "resources: {accelerators: A100:2}\nenvs: {M: Qwen/Qwen2.5-7B}\nrun: vllm serve $M -tp 2\n"
+OWN = "--model_name_or_path mistralai/Mistral-7B-v0.1 --per_device_train_batch_size 1"
+
+
 def deepspeed(**changes: object) -> str:
     """Return a sound DeepSpeed file, with changes."""
     sound = {"bf16": {"enabled": True}, "zero_optimization": ZERO}

@@ -17,8 +17,8 @@ from trainwright.review.kinds.huggingface import (
 )
 from trainwright.review.kinds.kind import Key, Kind, declared
 from trainwright.review.kinds.lightning import LIGHTNING
-from trainwright.review.kinds.litgpt import LITGPT
-from trainwright.review.kinds.llamafactory import LLAMAFACTORY
+from trainwright.review.kinds.litgpt import FOUNDRY, LITGPT, NANOGPT
+from trainwright.review.kinds.llamafactory import LLAMAFACTORY, LLAMAFACTORY_V1
 from trainwright.review.kinds.models import (
     BITS_AND_BYTES,
     GENERATION_CONFIG,
@@ -27,7 +27,17 @@ from trainwright.review.kinds.models import (
     OTHER_ADAPTERS,
     PEFT,
 )
-from trainwright.review.kinds.options import DIFFUSERS_SCRIPT, OPENRLHF, OWN_SCRIPT, SCRIPT, SWIFT
+from trainwright.review.kinds.options import (
+    DIFFUSERS_SCRIPT,
+    MEGATRON_SWIFT,
+    NEMO,
+    OPENRLHF,
+    OWN_SCRIPT,
+    SCRIPT,
+    SWIFT,
+    TIMM,
+    VERL,
+)
 from trainwright.review.kinds.scripts import (
     CHECKPOINTING_CALL,
     FROM_PRETRAINED,
@@ -63,10 +73,13 @@ KINDS: Mapping[str, Kind] = {
         TRL_RLOO,
         AXOLOTL,
         LLAMAFACTORY,
+        LLAMAFACTORY_V1,
         TORCHTUNE,
         TORCHTITAN,
         LIGHTNING,
         LITGPT,
+        FOUNDRY,
+        NANOGPT,
         ACCELERATE,
         DEEPSPEED,
         PEFT,
@@ -84,7 +97,11 @@ KINDS: Mapping[str, Kind] = {
         DEVICES,
         SCRIPT,
         SWIFT,
+        MEGATRON_SWIFT,
         OPENRLHF,
+        VERL,
+        NEMO,
+        TIMM,
         OWN_SCRIPT,
         DIFFUSERS_SCRIPT,
         FROM_PRETRAINED,

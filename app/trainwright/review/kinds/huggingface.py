@@ -179,6 +179,13 @@ _KWARGS = (
     *("report_to", "debug", "fsdp", "label_names", "include_for_metrics", "quantization_config"),
     *("ref_model_init_kwargs", "chat_template_kwargs", "generation_kwargs", "datasets", "config"),
 )
+_LAUNCHED = ("num_processes", "num_machines", "accelerate_config")
+"""What ``trl sft --config`` hands on to accelerate (trl/cli, and TrlParser)."""
+_SHIPPED = {
+    **{name: name for name in ("zero1", "zero2", "zero3")},
+    **{"fsdp1": "fsdp2", "fsdp2": "fsdp2", "multi_gpu": "ddp", "single_gpu": "single"},
+}
+"""``trl/accelerate_configs``; another is a file of somebody's own."""
 
 TRAINING_ARGUMENTS = Kind(
     name="training-arguments",
@@ -237,6 +244,9 @@ TRL = TRAINING | MODEL | {
     "packing": key("packing", truth),
     "padding_free": key("padding_free", truth),
     "activation_offloading": key("activation_offload", truth),
+    "num_processes": key("processes", whole),
+    "num_machines": key("nodes", whole),
+    "accelerate_config": Key("strategy", lambda value: _SHIPPED.get(str(value))),
 }  # fmt: skip
 _TRL_MOVED = MOVED | {
     "max_seq_length": "max_length",
@@ -277,7 +287,7 @@ def _trl(
         listed=name,
         otherwise=_TRL_OTHERWISE | {"objective": objective},
         moved=_TRL_MOVED,
-        open=_KWARGS,
+        open=(*_KWARGS, *_LAUNCHED),
         extended=True,
         exclusive=(
             *_EXCLUSIVE,
