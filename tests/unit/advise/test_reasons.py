@@ -87,7 +87,7 @@ def test_the_next_larger_batch_is_said_not_to_fit(make_case: Any) -> None:
     values = found.because.values
     assert values["following"] > found.value
     assert values["need"] > values["room"]
-    assert found.flips.id == "advise.flip.memory-batch"
+    assert found.flips.id == "advise.flip.memory-batch-same"
     said = [render(found.because, language) for language in LANGUAGES]
     # Another choice may have a larger one, with a loss in chunks.
     assert not any("largest" in each or "가장 큽니다" in each for each in said)
