@@ -223,4 +223,6 @@ def _slow(pattern, asked):
     part, whole = slowest(MEGABYTE // 32), slowest(MEGABYTE // 8)
     squared = 64 * whole
     in_proportion = whole <= 6 * part and 12 * whole <= CPU_SECONDS
-    return squared > CPU_SECONDS and not in_proportion and slowest(MEGABYTE) > CPU_SECONDS
+    if squared <= CPU_SECONDS or in_proportion:
+        return False
+    return all(slowest(MEGABYTE) > CPU_SECONDS for _ in range(3))  # a busy computer may be slow once

@@ -15,7 +15,7 @@ from trainwright.plan import file
 from trainwright.plan.edit import with_keys
 from trainwright.plan.schema import Plan
 from trainwright.plan.trace_request import Question, question
-from trainwright.profile import store
+from trainwright.profile import shipped
 from trainwright.workload import Inputs
 from trainwright.workload.defaults import filled
 
@@ -87,11 +87,11 @@ def test_only_what_changes_the_step_makes_another_structure() -> None:
     assert dora.method.dora
     assert dropped.method.dropout
     assert dropped == ask(plan(workload__lora={"dropout": 0.5})).spec
-    assert store.shipped_path(plain)
+    assert shipped.place(plain)
     chunked = ask(plan(settings__cross_entropy="chunked")).spec
     assert chunked.method.cross_entropy == "chunked"
     for other in (dora, dropped, chunked):
-        assert store.shipped_path(other) is None
+        assert shipped.place(other) is None
         assert other.key(()) != plain.key(())
 
 
@@ -101,7 +101,7 @@ def test_frozen_parts_are_a_structure_of_their_own_in_any_order() -> None:
     found = ask(plan(**full, workload__frozen=names)).spec
     assert found == ask(plan(**full, workload__frozen=[*reversed(names), *names])).spec
     assert found.method.frozen == ("embed_tokens", "layers.0-3")
-    assert store.shipped_path(found) is None
+    assert shipped.place(found) is None
 
 
 def test_virtual_tokens_are_traced_and_take_positions() -> None:
