@@ -30,9 +30,8 @@ _CAPABILITY = {
 
 _USUAL = {"ollama": "ollama.com: library", "llama.cpp": "llama.cpp: tools/server/README.md"}
 """Where engines say which weights they take without being asked."""
-_BAD_HALVES = ("TU116", "TU117")
-_BAD_SOURCE = "ultralytics: utils/checks.py, check_amp"
-"""Chips whose convolutions in fp16 have returned NaN, and who found it."""
+_NAN = "ultralytics, pull request 17977; pytorch, issue 77955"
+"""Who found that convolutions in fp16 return NaN on some chips."""
 _SEEN = 0.005
 """Share of a step that is none once it is rounded."""
 _MUCH = 0.1
@@ -76,9 +75,12 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     ]
     flips = None
     if value == "fp16-mixed" and record.vendor == "NVIDIA":
-        bad = record.chip in _BAD_HALVES
+        bad = record.chip in space.NAN_CHIPS
         flips = Message.of("advise.flip.nan" if bad else "advise.flip.bf16-gpu")
-        source = f"{source}; {_BAD_SOURCE}" if bad else source
+        source = f"{source}; {_NAN}" if bad else source
+    if value == "fp32" and space.turns_to_nan(search.facts.profile, record):
+        yield _reason("precision", value, "advise.precision.fp32-nan", _NAN, None, gpu=gpu)
+        return
     if not others:
         plain = value == "fp16-mixed" and not multiplies_faster(record, value)
         id = f"advise.precision.{value}{'-vector' if plain else ''}"

@@ -120,7 +120,7 @@ def values(
     engine = not trains and base.engine != "transformers"  # its kernels are its own
     strategies, staged = _strategies(workload, base), base.pipeline_stages is not None
     found: dict[str, tuple[Any, ...]] = {
-        "precision": _precisions(workload, record)[: 1 if engine else None],
+        "precision": _precisions(workload, record, profile)[: 1 if engine else None],
         "strategy": strategies if shares else ("single",),
         "shard_degree": _degrees(strategies, base, gpu_count, nodes),
         "tensor_degree": (None, *splits) if splits else (base.tensor_degree,),
@@ -173,13 +173,20 @@ def _losses(workload: Workload, base: FullSettings, profile: Profile) -> tuple[s
     return ("full", "chunked") if generates else ("full",)
 
 
-def _precisions(workload: Workload, record: GpuRecord) -> tuple[str, ...]:
+NAN_CHIPS = ("TU116", "TU117")
+"""GTX 16 and small Quadro T: convolutions in fp16 return NaN (ultralytics, pull request 17977;
+pytorch, issue 77955)."""
+
+
+def _precisions(workload: Workload, record: GpuRecord, profile: Profile) -> tuple[str, ...]:
     """Return the default first, then slower or less exact ones that run on the GPU.
 
     fp16-mixed has the rate of bf16-mixed and needs loss scaling, so that it is compared
     only where there is no bf16 (stas00, ml-engineering, dtype).
     """
     best = best_precision(record)
+    if workload.trains and best == "fp16-mixed" and turns_to_nan(profile, record):
+        return ("fp32",)
     if not workload.trains:
         return tuple(dict.fromkeys((best.removesuffix("-mixed"), "fp32")))
     others: tuple[Precision, ...] = ("tf32", "fp32", "bf16")
@@ -206,6 +213,11 @@ def may_expand(profile: Profile, base: FullSettings, workload: Workload, record:
     """
     grouped = profile.kernels.get("math", 0) > 0 and not base.expanded_heads
     return grouped and workload.trains and record.vendor == "NVIDIA"
+
+
+def turns_to_nan(profile: Profile, record: GpuRecord) -> bool:
+    """Return whether the model has convolutions that return NaN in fp16 on the chip."""
+    return record.chip in NAN_CHIPS and any("convolution" in name for name in profile.ops.name)
 
 
 def convolves_images(profile: Profile, inputs: Inputs) -> bool:
@@ -241,8 +253,9 @@ def _large_divisors(share: int) -> Iterator[int]:
 def _with_own(
     key: str, known: tuple[Any, ...], settings: Settings, base: FullSettings
 ) -> tuple[Any, ...]:
-    """Return the values with the plan's own among them."""
-    if key == "batch" or getattr(base, key) in known:
+    """Return the values with the plan's own among them; the usual precision may be none of them."""
+    open_precision = key == "precision" and settings.precision is None
+    if key == "batch" or open_precision or getattr(base, key) in known:
         return known
     return (getattr(base, key), *known)
 

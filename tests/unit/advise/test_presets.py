@@ -762,3 +762,15 @@ def test_system_memory_that_is_too_small_is_a_way_out_before_another_gpu():
     assert found[0].changes["machine.memory_gib"] == 192
     assert found[0].effect is Effect.SAME
     assert found[1].change.id == "advise.relax.gpu"
+
+
+def test_convolutions_are_not_trained_in_fp16_where_they_return_nan():
+    """ultralytics switches AMP off on the GTX 16 series: pull request 17977."""
+    said = {}
+    for preset, task in (("resnet50", "pretrain"), ("bert-base", "full")):
+        plan = planned(preset, task, "gtx-1660", 16, {})
+        (choice,) = advise(plan, resolve(plan), top=1).choices
+        (reason,) = (each for each in choice.reasons if each.setting == "precision")
+        said[preset] = reason.value, reason.because.id
+    assert said["resnet50"] == ("fp32", "advise.precision.fp32-nan")
+    assert said["bert-base"][1] != "advise.precision.fp32-nan"
