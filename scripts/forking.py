@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trainwright.profile import store
+from trainwright.profile.presets import presets
 
 PROGRAMS = Path(store.__file__).parents[1] / "worker" / "programs"
 REFUSED = 2
@@ -31,10 +32,10 @@ def prepare() -> None:
     if find_spec("diffusers") is None:  # only models for images and video need it
         return
     import diffusers
-    import diffusion
 
-    for name in diffusion.DENOISERS:
-        getattr(diffusers, name)  # imported when it is first asked for
+    for preset in presets().values():
+        if preset.diffusers is not None:  # a class is imported when it is first asked for
+            getattr(diffusers, json.loads(preset.definition())["_class_name"])
 
 
 def in_fork(work: Callable[[], dict[str, Any]], result_file: str) -> None:

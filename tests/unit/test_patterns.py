@@ -225,4 +225,5 @@ def _slow(pattern, asked):
     in_proportion = whole <= 6 * part and 12 * whole <= CPU_SECONDS
     if squared <= CPU_SECONDS or in_proportion:
         return False
-    return all(slowest(MEGABYTE) > CPU_SECONDS for _ in range(3))  # a busy computer may be slow once
+    # Three times, for a busy computer may be slow once.
+    return all(slowest(MEGABYTE) > CPU_SECONDS for _ in range(3))
