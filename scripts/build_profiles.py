@@ -51,7 +51,7 @@ def specs(
     tasks = dict.fromkeys(task for task in named if task in only)
     for precision, task, kernel in product(precisions, tasks, kernels):
         # scaled_dot_product_attention picks flash attention for 16 bits from compute capability
-        # 8.0 on; Volta and Turing, which train in fp16, run the memory-efficient kernel.
+        # 8.0 on, and the memory-efficient kernel below.
         if kernel in _picked(precision, task, text=bool(preset.sequence_length)):
             spec = TraceSpec(
                 model=(("preset", preset.id),),
@@ -69,15 +69,16 @@ def specs(
 
 
 def _picked(precision: str, task: str, *, text: bool) -> tuple[Kernel, ...]:
-    """Return the kernels whose profiles ship; images need the second one only in fp32.
+    """Return the kernels whose profiles ship.
 
-    Weights in bf16 without an fp32 copy ship where they are trained: it halves what they take.
+    Volta and Turing, which train in fp16, run the second. Weights in bf16 without an fp32 copy
+    ship where they are trained: it halves what they take.
     """
     if precision == "bf16" and not (text and task == "full"):
         return ()
     if precision == "fp32":
         return ("efficient",)
-    return KERNELS if precision == "fp16-mixed" and text else ("flash",)
+    return KERNELS if precision == "fp16-mixed" else ("flash",)
 
 
 def reached(preset: Preset, task: str) -> Iterable[int]:
