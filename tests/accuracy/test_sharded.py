@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trainwright.advise import advise, make_it_fit
-from trainwright.advise.relax import sharding
+from trainwright.advise.aside import sharding
 from trainwright.estimate.memory.livebytes import live_peak_bytes
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.schema import Plan
