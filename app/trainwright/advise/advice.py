@@ -19,6 +19,10 @@ def what_becomes(effect: Effect, *, trains: bool) -> Message:
     return Message.of(f"advise.effect.{effect.name.lower()}{served}")
 
 
+SAME = 0.005
+"""Gains below this are not a difference: no clock here is that sharp."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why one setting has its value."""
@@ -32,6 +36,13 @@ class Reason:
     """Where the rule comes from; ``estimate`` where it is the numbers of this search."""
     flips: Message | None = None
     """What would make another value better."""
+
+
+def reason(
+    setting: str, value: Any, id: str, source: str, flips: Message | None, /, **values: Any
+) -> Reason:
+    """Return a reason whose sentence has the values."""
+    return Reason(setting, value, Message.of(id, **values), source, flips)
 
 
 @dataclass(frozen=True, slots=True)

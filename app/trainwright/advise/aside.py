@@ -6,6 +6,7 @@ from typing import Any
 from trainwright.advise.advice import Relaxation
 from trainwright.advise.search import Search, first
 from trainwright.advise.wayout import Answer, used, way_out
+from trainwright.machine.capacity import GIB
 from trainwright.messages import Message
 from trainwright.plan.schema import Plan
 from trainwright.workload.settings import SHARDED_OPTIMIZERS, Effect
@@ -15,7 +16,6 @@ SIZES_GIB = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 """What memory is sold in: two, four, eight or twelve modules alike."""
 _LARGER = 3
 """Sizes above the one there that are tried; assumed: each is a search."""
-GIB = 1 << 30
 
 
 def sharding(plan: Plan, *, aside: bool = False) -> Plan | None:

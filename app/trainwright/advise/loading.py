@@ -5,9 +5,8 @@ chooses gets no more of them than its GPUs need.
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
-from trainwright.advise.advice import Reason
+from trainwright.advise.advice import Reason, reason
 from trainwright.advise.search import Search
 from trainwright.advise.walk import Timed
 from trainwright.estimate.input.pipeline import LoaderChoice, recommended
@@ -58,7 +57,7 @@ def reasons(search: Search, report: Report) -> Iterator[Reason]:
     if given.num_workers is None:
         yield _workers(search, report)
     if given.prefetch_factor is None:
-        yield _reason(
+        yield reason(
             "loader.prefetch_factor", base.prefetch_factor, "advise.prefetch", "torch default", None
         )
     if given.pin_memory is None:
@@ -66,10 +65,10 @@ def reasons(search: Search, report: Report) -> Iterator[Reason]:
         id = "advise.pin" if base.pin_memory else "advise.pin-off"
         if not base.pin_memory:
             source = "torch: utils/data/dataloader.py, which warns that mps has none"
-        yield _reason("loader.pin_memory", base.pin_memory, id, source, None)
+        yield reason("loader.pin_memory", base.pin_memory, id, source, None)
     if given.persistent_workers is None and base.num_workers > 0:
         source = "torch: DataLoader"
-        yield _reason(
+        yield reason(
             "loader.persistent_workers", base.persistent_workers, "advise.persistent", source, None
         )
 
@@ -82,22 +81,16 @@ def _workers(search: Search, report: Report) -> Reason:
     if pipeline is None or pipeline.recommended is None:
         id = "advise.workers.unknown" if cores is None else "advise.workers.rule"
         source = "stas00, DataLoader; torch warns above the cores of the process"
-        return _reason(
+        return reason(
             "loader.num_workers", count, id, source, flips, workers=count, cores=cores or 0
         )
     rates = {name: rate.value for name, rate in pipeline.stages if rate is not None}
     demand = rates["gpu"]
     rate = min(rates.get(name, math.inf) for name in ("decode", "handover"))
     id = "advise.workers.model" if rate >= demand else "advise.workers.limited"
-    return _reason(
+    return reason(
         *("loader.num_workers", count, id, "estimate", flips),
         workers=count,
         rate=rate,
         demand=demand,
     )
-
-
-def _reason(
-    setting: str, value: Any, id: str, source: str, flips: Message | None, /, **values: Any
-) -> Reason:
-    return Reason(setting, value, Message.of(id, **values), source, flips)

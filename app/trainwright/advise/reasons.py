@@ -1,10 +1,9 @@
 """Why each free setting has its value, with this model's numbers and what would flip it."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from trainwright.advise import loading, space
-from trainwright.advise.advice import Reason
+from trainwright.advise.advice import SAME, Reason, reason
 from trainwright.advise.search import Search
 from trainwright.advise.sharing import SHARDING_SOURCE, alternative, faster_shares, served, shares
 from trainwright.advise.space import Candidate
@@ -32,8 +31,6 @@ _USUAL = {"ollama": "ollama.com: library", "llama.cpp": "llama.cpp: tools/server
 """Where engines say which weights they take without being asked."""
 _NAN = "ultralytics, pull request 17977; pytorch, issue 77955"
 """Who found that convolutions in fp16 return NaN on some chips."""
-_SEEN = 0.005
-"""Share of a step that is none once it is rounded."""
 _MUCH = 0.1
 """Share of a step that compiling has to save to be named first; assumed."""
 
@@ -61,10 +58,10 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     gpu, source = record.name, _CAPABILITY[record.vendor]
     if effect("precision", value) is Effect.DIFFERENT and best.candidate.effect:
         mixed = Message.of("advise.flip.memory-precision")
-        yield _reason("precision", value, "advise.precision.alone", _ALONE, mixed, value=value)
+        yield reason("precision", value, "advise.precision.alone", _ALONE, mixed, value=value)
         return
     if _on_mps(search) and value in ("bf16-mixed", "fp16-mixed"):
-        yield _reason("precision", value, f"advise.precision.mps-{value}", _MPS, None, gpu=gpu)
+        yield reason("precision", value, f"advise.precision.mps-{value}", _MPS, None, gpu=gpu)
         return
     others = [
         other
@@ -79,18 +76,18 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
         flips = Message.of("advise.flip.nan" if bad else "advise.flip.bf16-gpu")
         source = f"{source}; {_NAN}" if bad else source
     if value == "fp32" and space.turns_to_nan(search.facts.profile, record):
-        yield _reason("precision", value, "advise.precision.fp32-nan", _NAN, None, gpu=gpu)
+        yield reason("precision", value, "advise.precision.fp32-nan", _NAN, None, gpu=gpu)
         return
     if not others:
         plain = value == "fp16-mixed" and not multiplies_faster(record, value)
         id = f"advise.precision.{value}{'-vector' if plain else ''}"
-        yield _reason("precision", value, id, source, flips, gpu=gpu)
+        yield reason("precision", value, id, source, flips, gpu=gpu)
         return
     other = others[0]
     gain = other.seconds / best.seconds
     if value in ("bf16-mixed", "bf16") and gain > 1 and search.plan.workload.trains:
         flips = Message.of("advise.flip.diverges", other=other.candidate.precision, factor=gain)
-    yield _reason(
+    yield reason(
         "precision",
         value,
         _compared(record, value, gain),
@@ -134,7 +131,7 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     share = (search.plan.workload.effective_batch or 1) // (count if value == "single" else 1)
     rival = next(iter(search.holding(strategy=other_name)), None)
     if rival is None:
-        yield _reason("strategy", value, "advise.strategy.only", _ESTIMATE, None, share=share)
+        yield reason("strategy", value, "advise.strategy.only", _ESTIMATE, None, share=share)
         return
     gain = rival.seconds / best.seconds
     flips = Message.of("advise.flip.link") if value == "single" or gain < 0.9 * count else None
@@ -143,7 +140,7 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     if id == "advise.strategy.ddp" and len(search.facts.machine.gpus) > 1:
         id = "advise.strategy.ddp-mixed"
     gpu = search.facts.machine.gpu.record.name
-    yield _reason("strategy", value, id, _ESTIMATE, flips, gpus=count, factor=gain, gpu=gpu)
+    yield reason("strategy", value, id, _ESTIMATE, flips, gpus=count, factor=gain, gpu=gpu)
 
 
 def _shard_degree(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
@@ -157,7 +154,7 @@ def _shard_degree(search: Search, best: Timed, _report: Report) -> Iterator[Reas
     if own is None and not search.may_fit(rival.candidate):
         id = "fits"
         values |= {"need": search.peak(rival.candidate), "room": search.room(rival.candidate)}
-    yield _reason(
+    yield reason(
         "shard_degree", own or gpus, f"advise.shard-degree.{id}", SHARDING_SOURCE, None, **values
     )
 
@@ -171,7 +168,7 @@ def _batch(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     if not search.plan.workload.trains:
         return
     yield _micro_batch(search, best)
-    yield _reason(
+    yield reason(
         "accumulation",
         chosen.accumulation,
         f"advise.accumulation.{'groups' if search.settings(chosen).together > 1 else 'exact'}",
@@ -189,9 +186,9 @@ def _micro_batch(search: Search, best: Timed) -> Reason:
     following = _next_larger(search, best)
     if following is None:
         id = "advise.micro.whole" if micro > 1 else "advise.micro.one"
-        return _reason("micro_batch", micro, id, _ESTIMATE, None, micro=micro)
+        return reason("micro_batch", micro, id, _ESTIMATE, None, micro=micro)
     if following.seconds >= best.seconds:
-        return _reason(
+        return reason(
             "micro_batch",
             micro,
             "advise.micro.fastest",
@@ -202,7 +199,7 @@ def _micro_batch(search: Search, best: Timed) -> Reason:
         )
     saved = 1 - following.seconds / best.seconds
     more = following.candidate.micro_batch
-    gain = "" if saved >= _SEEN else "-same"
+    gain = "" if saved >= SAME else "-same"
     flips = Message.of(f"advise.flip.memory-batch{gain}", following=more, saved=saved)
     values: dict[str, float] = {"micro": micro, "following": more}
     if search.may_fit(following.candidate):  # only its replay says that it does not fit
@@ -213,7 +210,7 @@ def _micro_batch(search: Search, best: Timed) -> Reason:
         need, room = search.least(following.candidate), search.room(following.candidate)
         id = "largest"
     values |= {"need": need, "room": room}
-    return _reason("micro_batch", micro, f"advise.micro.{id}", _ESTIMATE, flips, **values)
+    return reason("micro_batch", micro, f"advise.micro.{id}", _ESTIMATE, flips, **values)
 
 
 def _next_larger(search: Search, best: Timed) -> Timed | None:
@@ -234,7 +231,7 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
         full = search.alike(best.candidate, checkpointing="full")
         if full is None:
             return
-        yield _reason(
+        yield reason(
             "checkpointing",
             value,
             "advise.checkpointing.off",
@@ -249,7 +246,7 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
         return
     need, room = search.peak(plain.candidate), search.room(plain.candidate)
     if search.may_fit(plain.candidate):
-        yield _reason(
+        yield reason(
             "checkpointing",
             value,
             "advise.checkpointing.saves",
@@ -270,18 +267,16 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
         "micro": best.candidate.micro_batch,
     }
     if need <= room:  # and the p95 is above what the device has
-        yield _reason(
-            "checkpointing", value, "advise.checkpointing.edge", _ESTIMATE, None, **values
-        )
+        yield reason("checkpointing", value, "advise.checkpointing.edge", _ESTIMATE, None, **values)
     elif rival is None:
-        yield _reason("checkpointing", value, "advise.checkpointing.on", _ESTIMATE, flips, **values)
+        yield reason("checkpointing", value, "advise.checkpointing.on", _ESTIMATE, flips, **values)
     elif rival.seconds < best.seconds:  # it was passed over, for it leaves nothing free
         gain = 1 - rival.seconds / best.seconds
         id = "advise.checkpointing.leaves"
-        yield _reason("checkpointing", value, id, _ESTIMATE, flips, gain=gain)
+        yield reason("checkpointing", value, id, _ESTIMATE, flips, gain=gain)
     else:
         values |= {"other": rival.candidate.micro_batch, "gain": slower(rival, best)}
-        yield _reason(
+        yield reason(
             "checkpointing", value, "advise.checkpointing.pays", _ESTIMATE, flips, **values
         )
 
@@ -302,7 +297,7 @@ def _optimizer(search: Search, best: Timed, report: Report) -> Iterator[Reason]:
         moved = any(term.role == "host-state" for term in aside)
         id = f"advise.optimizer.{'aside' if moved else 'default'}"
         source, flips = "Loshchilov and Hutter 2019", None
-    yield _reason("optimizer", value, id, source, flips, value=value, state=state)
+    yield reason("optimizer", value, id, source, flips, value=value, state=state)
 
 
 def _optimizer_offload(search: Search, best: Timed, report: Report) -> Iterator[Reason]:
@@ -310,7 +305,7 @@ def _optimizer_offload(search: Search, best: Timed, report: Report) -> Iterator[
         host = report.memory.host.value if report.memory.host is not None else 0.0
         source = "torchao 0.18: optim/cpu_offload.py"
         flips = Message.of("advise.flip.memory-optimizer")
-        yield _reason(
+        yield reason(
             "optimizer_offload", "cpu", "advise.optimizer-offload.cpu", source, flips, host=host
         )
 
@@ -330,7 +325,7 @@ def _cross_entropy(search: Search, best: Timed, _report: Report) -> Iterator[Rea
     if value == "full" and freed <= 0:  # the peak is in a phase that has no scores
         id, flips = "advise.cross-entropy.elsewhere", None
     values = {"freed": max(freed, 0), "more": max(-freed, 0), "cost": cost}
-    yield _reason("cross_entropy", value, id, source, flips, **values)
+    yield reason("cross_entropy", value, id, source, flips, **values)
 
 
 def _activation_offload(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
@@ -340,7 +335,7 @@ def _activation_offload(search: Search, best: Timed, _report: Report) -> Iterato
     freed = max(search.peak(stays.candidate) - search.peak(best.candidate), 0)
     id, source = "advise.activation-offload.on", "torch.autograd.graph.save_on_cpu"
     cost = max(slower(best, stays), 0)
-    yield _reason("activation_offload", True, id, source, None, freed=freed, cost=cost)
+    yield reason("activation_offload", True, id, source, None, freed=freed, cost=cost)
 
 
 def _attention(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
@@ -351,11 +346,11 @@ def _attention(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     source = "torch: scaled_dot_product_attention; Dao et al. 2022 (arXiv 2205.14135)"
     kernel = max(profile.kernels, key=profile.kernels.__getitem__)
     if _on_mps(search):
-        yield _reason("attention", value, "advise.attention.mps", source, None, kernel=kernel)
+        yield reason("attention", value, "advise.attention.mps", source, None, kernel=kernel)
         return
     eager = search.alike(best.candidate, attention="eager")
     if value != "eager" and eager is not None:
-        yield _reason(
+        yield reason(
             "attention",
             value,
             "advise.attention.measured",
@@ -367,7 +362,7 @@ def _attention(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
         )
         return
     id = "advise.attention.math" if kernel == "math" else "advise.attention.default"
-    yield _reason("attention", value, id, source, None, kernel=kernel)
+    yield reason("attention", value, id, source, None, kernel=kernel)
 
 
 def _switch(setting: str, source: str) -> Callable[[Search, Timed, Report], Iterator[Reason]]:
@@ -379,7 +374,7 @@ def _switch(setting: str, source: str) -> Callable[[Search, Timed, Report], Iter
         other = search.alike(best.candidate, **{setting: not value})
         if other is not None:
             id = f"{area}.{'on' if value else 'off'}"
-            yield _reason(setting, value, id, source, None, cost=slower(other, best))
+            yield reason(setting, value, id, source, None, cost=slower(other, best))
 
     return explain
 
@@ -390,7 +385,7 @@ def _allocator(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     value = best.candidate.allocator
     source = "torch: CUDA memory management notes"
     flips = Message.of("advise.flip.fragmentation") if value == "native" else None
-    yield _reason("allocator", value, f"advise.allocator.{value}", source, flips)
+    yield reason("allocator", value, f"advise.allocator.{value}", source, flips)
 
 
 _SEARCHED = {
@@ -423,19 +418,19 @@ def _compile(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     settings = search.settings(best.candidate)
     if _on_mps(search):
         source = "PyTorch 2.7 release notes: Inductor for MPS, a prototype"
-        yield _reason("compile", settings.compile, "advise.compile.mps", source, None)
+        yield reason("compile", settings.compile, "advise.compile.mps", source, None)
         return
     found = compiling(search.clock(best.candidate), profile, settings, best.candidate.micro_batch)
     ending, values = compiling_verdict(found, search.plan.workload)
     flips = Message.of("advise.flip.compile") if ending in ("pays", "after") else None
-    yield _reason(
+    yield reason(
         "compile", settings.compile, f"advise.compile.{ending}", COMPILING, flips, **values
     )
 
 
 def worth_compiling(found: Iterable[Reason]) -> Iterator[Message]:
     """Yield that this run should be tried compiled, where its reason says that it pays and much."""
-    for because in (reason.because for reason in found):
+    for because in (each.because for each in found):
         if because.id == "advise.compile.pays" and because.values["gain"] >= _MUCH:
             yield Message.of("advise.worth-compiling", **because.values)
 
@@ -452,9 +447,9 @@ def _by_rule(search: Search, report: Report) -> Iterator[Reason]:
         elif not trains and base.quantization == "mxfp4":
             id, source, values = "published", "the model's card", {"format": base.quantization}
         message = f"advise.quantization.{id}"
-        yield _reason("quantization", base.quantization, message, source, None, **values)
+        yield reason("quantization", base.quantization, message, source, None, **values)
     if given.compile is None and not trains and not _by_engine(search):
-        yield _reason("compile", base.compile, "advise.compile.serving", COMPILING, None)
+        yield reason("compile", base.compile, "advise.compile.serving", COMPILING, None)
     if trains:
         yield from loading.reasons(search, report)
 
@@ -462,9 +457,3 @@ def _by_rule(search: Search, report: Report) -> Iterator[Reason]:
 def _has_batch_norm(search: Search, candidate: Candidate) -> bool:
     profile = search.profile(candidate)
     return profile is not None and any("batch_norm" in name for name in profile.ops.name)
-
-
-def _reason(
-    setting: str, value: Any, id: str, source: str, flips: Message | None, /, **values: Any
-) -> Reason:
-    return Reason(setting, value, Message.of(id, **values), source, flips)

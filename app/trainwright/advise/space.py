@@ -217,14 +217,12 @@ def may_expand(profile: Profile, base: FullSettings, workload: Workload, record:
 
 def turns_to_nan(profile: Profile, record: GpuRecord) -> bool:
     """Return whether the model has convolutions that return NaN in fp16 on the chip."""
-    return record.chip in NAN_CHIPS and any("convolution" in name for name in profile.ops.name)
+    return record.chip in NAN_CHIPS and profile.convolves
 
 
 def convolves_images(profile: Profile, inputs: Inputs) -> bool:
     """Return whether images are convolved: convolutions over time have no layout to choose."""
-    if inputs.image_size is None:
-        return False
-    return any("convolution" in name for name in profile.ops.name)
+    return inputs.image_size is not None and profile.convolves
 
 
 def batches(base: FullSettings, workload: Workload, gpus: int) -> Iterator[tuple[int, int]]:

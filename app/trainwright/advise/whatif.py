@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from trainwright.advise.advice import Relaxation, what_becomes
+from trainwright.advise.advice import SAME, Relaxation, what_becomes
 from trainwright.advise.parts import part_variations
 from trainwright.advise.variations import Patch, Variation, variations
 from trainwright.explain import Interval
@@ -22,8 +22,6 @@ from trainwright.plan.schema import Plan
 
 MOST = 8
 """What-ifs that are worth showing at once."""
-SAME = 0.005
-"""Gains below this are not a difference: no clock here is that sharp."""
 NEXT_TO_NOTHING = 50 * 2**20
 """Bytes of device use below which a change of it is not worth a word; assumed."""
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainwright.advise import what_becomes
+from trainwright.advise.advice import SAME
 from trainwright.advise.lowering import effect_of, lowering, lowering_host
 from trainwright.advise.variations import Patch, Variation
-from trainwright.advise.whatif import NEXT_TO_NOTHING, SAME, Answer, answered
+from trainwright.advise.whatif import NEXT_TO_NOTHING, Answer, answered
 from trainwright.diagnose.outofmemory.account import Account, Explanation, fix
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message, UserError

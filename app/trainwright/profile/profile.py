@@ -106,6 +106,11 @@ class Profile:
         )
 
     @property
+    def convolves(self) -> bool:
+        """Whether any operator is a convolution."""
+        return any("convolution" in name for name in self.ops.name)
+
+    @property
     def blocks(self) -> int:
         """Number of blocks that checkpointing may wrap."""
         return int(self.model.get("blocks", 0))

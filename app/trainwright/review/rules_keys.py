@@ -76,7 +76,7 @@ def _unread(case: Case, unread: Unread) -> Finding | None:
         case "deprecated":
             return found("key-deprecated", "risk", at, **values)
         case "unknown" if kind.name == "torchtitan" and unread.source.format == "python":
-            return None  # a registry goes with its own checkout, and is no file of a release
+            return None  # a registry is of a checkout, whose keys differ from the release's
         case "unknown" if unread.key.startswith("_") and _only_shares(unread.source):
             return None  # ms-swift's, whose notes begin so
         case "unknown":

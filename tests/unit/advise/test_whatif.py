@@ -5,8 +5,9 @@ from functools import cache
 import pytest
 
 from trainwright.advise import ways_out
+from trainwright.advise.advice import SAME
 from trainwright.advise.parts import next_gpu
-from trainwright.advise.whatif import MOST, SAME, WhatIf, answered, as_json, whatifs
+from trainwright.advise.whatif import MOST, WhatIf, answered, as_json, whatifs
 from trainwright.catalog.query import find_gpu
 from trainwright.data import resources
 from trainwright.messages import render

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainwright.advise.whatif import SAME
+from trainwright.advise.advice import SAME
 from trainwright.diagnose.memory_remedies import Help, Remedy, help_for
 from trainwright.diagnose.outofmemory import explain
 from trainwright.diagnose.report import explanation_as_json

@@ -63,7 +63,7 @@ def compiling(clock: "Clock", profile: Profile, settings: FullSettings, batch: i
     plain, compiled = (settings.model_copy(update={"compile": on}) for on in (False, True))
     step = clock.terms(profile, compiled, batch).step
     operators = _traced(clock, profile, settings, batch)
-    convolutions = any("convolution" in name for name in profile.ops.name)
+    convolutions = profile.convolves
     seconds = warm_up_s(operators, convolutions=convolutions)
     quantity = Quantity(
         Message.of("time.compile-warm-up"),

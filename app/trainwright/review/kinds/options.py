@@ -55,10 +55,7 @@ _COMMON: dict[str, Key | tuple[Key, ...]] = TRL | {
     "lora_rank": key("rank", whole),
     "target_modules": Key("targets", names),
     "lora_target": Key("targets", names),
-    "lora_dim": (
-        key("rank", whole),
-        Key("adapter", lambda value: "lora" if whole(value) else None),
-    ),
+    "lora_dim": _RANK,
     # DeepSpeed-Chat's, of its third step
     "actor_model_name_or_path": key("model"),
     "ppo_epochs": Key("objective", lambda _value: "ppo"),
@@ -185,10 +182,7 @@ VERL = Kind(
             f"{above}model.{name}": meaning
             for above in ("", "actor_rollout_ref.")
             for name, meaning in (
-                (
-                    "lora_rank",
-                    _RANK,
-                ),
+                ("lora_rank", _RANK),
                 ("lora_alpha", key("alpha", positive)),
                 ("target_modules", Key("targets", names)),
                 (
